@@ -44,7 +44,9 @@ def heterogeneous() -> float:
     random = np.random.default_rng(1)
     wants = [random.choice(100, 10, replace=False) for _ in range(1_001)]
     starts = np.arange(0, 100_001, 1_000, dtype=np.int32)
-    owner = uniform_heterogeneous(np.full(100_000, -1, np.int32), starts, Subscriptions.of(wants[:-1]))
+    owner = uniform_heterogeneous(
+        np.full(100_000, -1, np.int32), starts, Subscriptions.of(wants[:-1])
+    )
     joined = Subscriptions.of(wants)
     return milliseconds(lambda: uniform_heterogeneous(owner, starts, joined))
 
@@ -57,5 +59,11 @@ def run() -> list[dict[str, Any]]:
     ]
     return [
         *rows,
-        {"name": "uniform_heterogeneous_ms", "value": heterogeneous(), "unit": "ms", "target": None, "better": "lower"},
+        {
+            "name": "uniform_heterogeneous_ms",
+            "value": heterogeneous(),
+            "unit": "ms",
+            "target": None,
+            "better": "lower",
+        },
     ]

@@ -1,6 +1,8 @@
-"""A thousand members of one classic group join and sync, each on its own connection: what that costs the whole server.
+"""A thousand members of one classic group join and sync, each on its own connection: what that
+costs the whole server.
 
-The load is this process: it encodes and decodes for all members, and no member waits for another but at the group's own barriers.
+The load is this process: it encodes and decodes for all members, and no member waits for another
+but at the group's own barriers.
 """
 
 import json
@@ -53,8 +55,13 @@ class Member:
 
     def join(self) -> None:
         """It asks to be in the next generation."""
-        said = consumer_serde.encode(ConsumerProtocolSubscription(topics=("bench",), user_data=None))
-        protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in ("cooperative-sticky", "range"))
+        said = consumer_serde.encode(
+            ConsumerProtocolSubscription(topics=("bench",), user_data=None)
+        )
+        protocols = tuple(
+            JoinGroupRequestProtocol(name=name, metadata=said)
+            for name in ("cooperative-sticky", "range")
+        )
         request = JoinGroupRequest(
             group_id="bench",
             session_timeout_ms=45_000,
@@ -102,7 +109,8 @@ def assigned(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
                 ConsumerProtocolAssignment(
                     assigned_partitions=(
                         ConsumerProtocolTopicPartition(
-                            topic="bench", partitions=tuple(range(number * PARTITIONS, (number + 1) * PARTITIONS))
+                            topic="bench",
+                            partitions=tuple(range(number * PARTITIONS, (number + 1) * PARTITIONS)),
                         ),
                     ),
                     user_data=None,
@@ -118,18 +126,24 @@ def generation(members: list[Member]) -> None:
     for member in members:
         member.join()
     told = answers(members)
-    assert {(each.error_code, each.generation_id) for each in told} == {(0, told[0].generation_id)}, told[:3]
+    assert {(each.error_code, each.generation_id) for each in told} == {
+        (0, told[0].generation_id)
+    }, told[:3]
     for member, each in zip(members, told, strict=True):
         member.generation = each.generation_id
     everything = assigned(members)
     for member, each in zip(members, told, strict=True):
         member.sync(everything if each.leader == member.member_id else ())
     synced = answers(members)
-    assert [bytes(each.assignment) for each in synced] == [bytes(each.assignment) for each in everything]
+    assert [bytes(each.assignment) for each in synced] == [
+        bytes(each.assignment) for each in everything
+    ]
 
 
 def spent(broker: Served) -> tuple[float, float]:
-    """Seconds of the server's processor time for the first generation, from the first knock on, and for a second one."""
+    """Seconds of the server's processor time for the first generation, from the first knock on, and
+    for a second one.
+    """
     members = [Member(broker.port) for _ in range(MEMBERS)]
     before = broker.cpu_seconds()
     for member in members:
@@ -152,8 +166,13 @@ def run() -> list[dict[str, Any]]:
         with served(f"group.initial.rebalance.delay.ms={DELAY_MS}") as broker:
             rounds.append(spent(broker))
     joining, again = (sorted(each)[ROUNDS // 2] for each in zip(*rounds, strict=True))
-    rows = [("classic_join_sync_s", joining, "s", 2, "lower"), ("classic_rejoin_sync_s", again, "s", None, "lower")]
-    return [dict(zip(("name", "value", "unit", "target", "better"), row, strict=True)) for row in rows]
+    rows = [
+        ("classic_join_sync_s", joining, "s", 2, "lower"),
+        ("classic_rejoin_sync_s", again, "s", None, "lower"),
+    ]
+    return [
+        dict(zip(("name", "value", "unit", "target", "better"), row, strict=True)) for row in rows
+    ]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""A million commits: what a start pays to read them before and after a cleaning, what that costs, and the length of its steps.
+"""A million commits: what a start pays to read them before and after a cleaning, what that costs,
+and the length of its steps.
 
-Ten partitions a commit, ten thousand in all. Everything is processor time: the disk's part is measured by `bench_store.py`.
+Ten partitions a commit, ten thousand in all. Everything is processor time: the disk's part is
+measured by `bench_store.py`.
 """
 
 import tempfile
@@ -27,7 +29,9 @@ LAYOUT = LogSettings(segment_bytes=BrokerSettings().offsets_topic_segment_bytes)
 
 
 def run() -> list[dict[str, Any]]:
-    """Seconds to replay before and after, seconds to clean, and the longest step but for one in a hundred."""
+    """Seconds to replay before and after, seconds to clean, and the longest step but for one in a
+    hundred.
+    """
     with tempfile.TemporaryDirectory(dir=".") as root:  # beside the sources: /tmp may be in memory
         disk = RealDisk(root)
         log = _written(disk)
@@ -55,7 +59,14 @@ def _written(disk: RealDisk) -> Log:
     for first in range(0, COMMITS, PARTITIONS):
         value = encode_value(OffsetCommitValue(offset=first, commit_timestamp=first))
         numbers = [(first + number) % KEYS for number in range(PARTITIONS)]
-        made = [(encode_key(records.offset_commit(f"group-{n // 100}", "orders", n % 100, None).key), value, ()) for n in numbers]
+        made = [
+            (
+                encode_key(records.offset_commit(f"group-{n // 100}", "orders", n % 100, None).key),
+                value,
+                (),
+            )
+            for n in numbers
+        ]
         batch = encode_batch(made, base_offset=log.next_offset, timestamp_ms=first)
         log.append(batch, last_offset=log.next_offset + PARTITIONS - 1, max_timestamp_ms=first)
     for _ in range(2):  # what is closed is sealed by the second
@@ -66,7 +77,9 @@ def _written(disk: RealDisk) -> Log:
 def _replayed(disk: RealDisk) -> float:
     """How long a start needs for the log."""
     start_s = process_time()
-    partition = Partition(Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), FlushGate())
+    partition = Partition(
+        Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), FlushGate()
+    )
     shard = Shard(GroupSettings(), Topics())
     for record, offset in stored_records(partition):
         shard.replay(record, offset)

@@ -1,4 +1,6 @@
-"""How many rows a second one core turns from fetched record batches into Arrow: batches of 1,000 records of 100 bytes."""
+"""How many rows a second one core turns from fetched record batches into Arrow: batches of 1,000
+records of 100 bytes.
+"""
 
 from random import Random
 from time import thread_time
@@ -11,28 +13,48 @@ BATCHES, RECORDS, REPEATS = 100, 1_000, 9
 
 
 def fetched(compression: int, headers: int = 0, records: int = RECORDS) -> bytes:
-    """What a fetch brings: lines of JSON of 100 bytes with keys of 12, in as many batches as make 100,000 rows."""
+    """What a fetch brings: lines of JSON of 100 bytes with keys of 12, in as many batches as make
+    100,000 rows.
+    """
     chance = Random(1)
     words = [f"{chance.getrandbits(32):08x}" for _ in range(500)]
 
     def record() -> Any:
-        value = f'{{"user":"{chance.choice(words)}","page":"/{chance.choice(words)}","took_ms":{chance.randrange(9999)},"session":"'
+        user, page = chance.choice(words), chance.choice(words)
+        value = f'{{"user":"{user}","page":"/{page}","took_ms":{chance.randrange(9999)},"session":"'
         value = (value + "".join(chance.choice(words) for _ in range(9)))[:98] + '"}'
-        return b"key-%08d" % chance.randrange(10**8), value.encode(), (("trace", b"0123456789abcdef"),) * headers
+        return (
+            b"key-%08d" % chance.randrange(10**8),
+            value.encode(),
+            (("trace", b"0123456789abcdef"),) * headers,
+        )
 
     encoded = []
     for offset in range(0, BATCHES * RECORDS, records):
         lines = [record() for _ in range(records)]
-        encoded.append(encode_batch(lines, base_offset=offset, timestamp_ms=1_700_000_000_000, compression=compression))
+        encoded.append(
+            encode_batch(
+                lines, base_offset=offset, timestamp_ms=1_700_000_000_000, compression=compression
+            )
+        )
     return b"".join(encoded)
 
 
 def rows_per_second(data: bytes, include_headers: bool = False) -> float:
-    """The best of some runs over `data`, by the CPU time of this thread: what it costs, whoever else uses the machine."""
+    """The best of some runs over `data`, by the CPU time of this thread: what it costs, whoever
+    else uses the machine.
+    """
     best = float("inf")
     for _ in range(REPEATS):
         start = thread_time()
-        batches = to_arrow(data, topic="lines", partition=0, from_offset=0, before_offset=1 << 62, include_headers=include_headers)
+        batches = to_arrow(
+            data,
+            topic="lines",
+            partition=0,
+            from_offset=0,
+            before_offset=1 << 62,
+            include_headers=include_headers,
+        )
         rows = sum(batch.num_rows for batch in batches)
         best = min(best, thread_time() - start)
         assert rows == BATCHES * RECORDS
@@ -47,18 +69,30 @@ def run() -> list[dict[str, Any]]:
         ("arrow_zstd_mrows_s", rows_per_second(fetched(4)), None),
         ("arrow_snappy_mrows_s", rows_per_second(fetched(2)), None),
         ("arrow_gzip_mrows_s", rows_per_second(fetched(1)), None),
-        ("arrow_two_headers_mrows_s", rows_per_second(fetched(0, headers=2), include_headers=True), None),
+        (
+            "arrow_two_headers_mrows_s",
+            rows_per_second(fetched(0, headers=2), include_headers=True),
+            None,
+        ),
         ("arrow_batches_of_10_mrows_s", rows_per_second(fetched(0, records=10)), None),
         ("python_decode_mrows_s", python_rows_per_second(fetched(0)), None),
     ]
     return [
-        {"name": name, "value": round(rows / 1e6, 3), "unit": "M rows/s", "target": target, "better": "higher"}
+        {
+            "name": name,
+            "value": round(rows / 1e6, 3),
+            "unit": "M rows/s",
+            "target": target,
+            "better": "higher",
+        }
         for name, rows, target in figures
     ]
 
 
 def python_rows_per_second(data: bytes) -> float:
-    """The same for the decoder in plain Python, which makes one value of each record and no columns."""
+    """The same for the decoder in plain Python, which makes one value of each record and no
+    columns.
+    """
     start = thread_time()
     rows = sum(len(decode_batch(batch)) for batch in split_batches(data))
     return rows / (thread_time() - start)

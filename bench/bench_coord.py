@@ -1,4 +1,6 @@
-"""How long one join takes in a very large group, how long a shard takes to read its log, and what a steady heartbeat costs."""
+"""How long one join takes in a very large group, how long a shard takes to read its log, and what a
+steady heartbeat costs.
+"""
 
 from itertools import cycle, islice
 from statistics import median
@@ -24,17 +26,26 @@ MEMBERS, TOPICS, PARTITIONS = 10_000, 100, 10_000
 RECORDS = 1_000_000
 NOW = Instant(0, 1_700_000_000_000)
 HERE = Caller("bench", "/127.0.0.1")
-WHOLE: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("t001",), "topic_partitions": ()}
+WHOLE: dict[str, Any] = {
+    "rebalance_timeout_ms": 60_000,
+    "subscribed_topic_names": ("t001",),
+    "topic_partitions": (),
+}
 
 
 def large_cluster() -> Topics:
     """1,000,000 partitions."""
-    return Topics(Topic(f"t{number:03}", number.to_bytes(16, "big"), PARTITIONS) for number in range(1, TOPICS + 1))
+    return Topics(
+        Topic(f"t{number:03}", number.to_bytes(16, "big"), PARTITIONS)
+        for number in range(1, TOPICS + 1)
+    )
 
 
 def beat(shard: Shard, member_id: str, epoch: int, **facts: Any) -> list[Any]:
     """The actions that one heartbeat causes."""
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **facts)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id=member_id, member_epoch=epoch, **facts
+    )
     return shard.step(Arrived(Ticket(1), request, 1, HERE, bytes(16)), NOW)
 
 
@@ -42,8 +53,20 @@ def join(shard: Shard, member_id: str) -> float:
     """Seconds from a joining heartbeat to the encoded records of all that it changes."""
     names = tuple(topic.name for topic in shard.topics)
     start = perf_counter()
-    actions = beat(shard, member_id, 0, rebalance_timeout_ms=60_000, subscribed_topic_names=names, topic_partitions=())
-    encoded = [encoded_record(record) for action in actions if isinstance(action, Append) for record in action.records]
+    actions = beat(
+        shard,
+        member_id,
+        0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=names,
+        topic_partitions=(),
+    )
+    encoded = [
+        encoded_record(record)
+        for action in actions
+        if isinstance(action, Append)
+        for record in action.records
+    ]
     spent = perf_counter() - start
     assert len(encoded) >= 4
     return spent
@@ -76,7 +99,9 @@ def retargets() -> tuple[float, float]:
 
 
 def log() -> list[tuple[bytes, bytes | None]]:
-    """1,000,000 records: four offsets of 200 groups to one record of their members, which move all the time."""
+    """1,000,000 records: four offsets of 200 groups to one record of their members, which move all
+    the time.
+    """
     topic = RecordTopicPartitions(topic_id=bytes(16), partitions=tuple(range(10)))
     moves: list[CoordinatorRecord] = []
     offsets: list[CoordinatorRecord] = []
@@ -98,16 +123,29 @@ def log() -> list[tuple[bytes, bytes | None]]:
                 member_epoch=number + 1, previous_member_epoch=number, assigned_partitions=(held,)
             )
             moves.append(records.member_metadata(group_id, member_id, said))
-            moves.append(records.target_assignment(group_id, member_id, [(topic.topic_id, held.partitions)]))
+            moves.append(
+                records.target_assignment(group_id, member_id, [(topic.topic_id, held.partitions)])
+            )
             moves.append(records.current_assignment(group_id, member_id, current))
         offsets += [
             records.offset_commit(
-                group_id, "t", index, OffsetCommitValue(offset=number, commit_timestamp=NOW.wall_ms, topic_id=bytes(15) + b"t")
+                group_id,
+                "t",
+                index,
+                OffsetCommitValue(
+                    offset=number, commit_timestamp=NOW.wall_ms, topic_id=bytes(15) + b"t"
+                ),
             )
             for index in range(100)
         ]
-    written = [encoded_record(record) for record in offsets], [encoded_record(record) for record in moves]
-    return [*islice(cycle(written[1]), RECORDS // 5), *islice(cycle(written[0]), RECORDS - RECORDS // 5)]
+    written = (
+        [encoded_record(record) for record in offsets],
+        [encoded_record(record) for record in moves],
+    )
+    return [
+        *islice(cycle(written[1]), RECORDS // 5),
+        *islice(cycle(written[0]), RECORDS - RECORDS // 5),
+    ]
 
 
 def recovery() -> float:
@@ -117,7 +155,10 @@ def recovery() -> float:
     start = perf_counter()
     for offset, (key_bytes, value_bytes) in enumerate(stored):
         key = decode_key(key_bytes)
-        shard.replay(CoordinatorRecord(key, None if value_bytes is None else decode_value(key, value_bytes)), offset)
+        shard.replay(
+            CoordinatorRecord(key, None if value_bytes is None else decode_value(key, value_bytes)),
+            offset,
+        )
     shard.loaded(NOW)
     return perf_counter() - start
 
@@ -130,7 +171,9 @@ def steady_heartbeat() -> float:
         join(shard, f"m{number}")
     for _ in range(3):  # joining again gives up what is asked for, so all come to rest
         answers = [beat(shard, f"m{number}", 0, **WHOLE)[-1].body for number in range(10)]
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m3", member_epoch=answers[3].member_epoch)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m3", member_epoch=answers[3].member_epoch
+    )
     event = Arrived(Ticket(1), request, 1, HERE, bytes(16))
     (reply,) = shard.step(event, NOW)
     assert (reply.body.error_code, reply.body.heartbeat_interval_ms) == (0, 1_000), reply
@@ -147,10 +190,22 @@ def run() -> list[dict[str, Any]]:
     """The rows of `make bench`."""
     first_ms, join_ms = retargets()
     return [
-        {"name": "retarget_first_ms", "value": first_ms, "unit": "ms", "target": None, "better": "lower"},
+        {
+            "name": "retarget_first_ms",
+            "value": first_ms,
+            "unit": "ms",
+            "target": None,
+            "better": "lower",
+        },
         {"name": "retarget_ms", "value": join_ms, "unit": "ms", "target": None, "better": "lower"},
         {"name": "recover_s", "value": recovery(), "unit": "s", "target": 10, "better": "lower"},
-        {"name": "heartbeat_shard_us", "value": steady_heartbeat(), "unit": "us", "target": None, "better": "lower"},
+        {
+            "name": "heartbeat_shard_us",
+            "value": steady_heartbeat(),
+            "unit": "us",
+            "target": None,
+            "better": "lower",
+        },
     ]
 
 

@@ -1,4 +1,6 @@
-"""A broker for a test: how soon it is there, beside a real Apache Kafka; and what a commit after each record costs."""
+"""A broker for a test: how soon it is there, beside a real Apache Kafka; and what a commit after
+each record costs.
+"""
 
 import statistics
 import tempfile
@@ -19,7 +21,9 @@ COMMITS = 1_000
 
 
 def run() -> list[dict[str, Any]]:
-    """Return the rows: medians of starts, and records a second with a commit per record and per poll."""
+    """Return the rows: medians of starts, and records a second with a commit per record and per
+    poll.
+    """
     return [
         row("embedded_ready_ms", median_ms(STARTS, embedded), "ms", "lower"),
         row("kafka_ready_ms", median_ms(KAFKA_STARTS, real_kafka), "ms", "lower"),
@@ -45,7 +49,9 @@ def embedded() -> float:
 
 
 def real_kafka() -> float:
-    """Return the seconds until a real Kafka, in a JVM of its own and with new storage, has answered a request."""
+    """Return the seconds until a real Kafka, in a JVM of its own and with new storage, has answered
+    a request.
+    """
     with tempfile.TemporaryDirectory() as directory:
         kafka = RealKafka(jars_of(KAFKA_POM), Path(directory) / "kafka")
         started = time.perf_counter()
@@ -54,7 +60,9 @@ def real_kafka() -> float:
 
 
 def commits() -> list[dict[str, Any]]:
-    """Return records a second of a Consumer that commits after each record, and of one that commits after each poll."""
+    """Return records a second of a Consumer that commits after each record, and of one that commits
+    after each poll.
+    """
     from confluent_kafka import Producer  # of the extra `demo`
 
     with EmbeddedBroker() as broker:
@@ -63,7 +71,9 @@ def commits() -> list[dict[str, Any]]:
             producer.produce("t", str(number).encode())
             producer.poll(0)
         producer.flush()
-        with apportion.Consumer(broker.bootstrap, "each", topics=["t"], auto_offset_reset="earliest") as consumer:
+        with apportion.Consumer(
+            broker.bootstrap, "each", topics=["t"], auto_offset_reset="earliest"
+        ) as consumer:
             records = iter(consumer)
             next(records)
             started = time.perf_counter()
@@ -71,7 +81,9 @@ def commits() -> list[dict[str, Any]]:
                 next(records)
                 consumer.commit()
             each = COMMITS / (time.perf_counter() - started)
-        with apportion.Consumer(broker.bootstrap, "poll", topics=["t"], auto_offset_reset="earliest") as consumer:
+        with apportion.Consumer(
+            broker.bootstrap, "poll", topics=["t"], auto_offset_reset="earliest"
+        ) as consumer:
             read = 0
             while not read:
                 read = len(consumer.poll())

@@ -1,7 +1,9 @@
-"""The whole server: steady heartbeats of real members for each second of its processor time, how soon it answers, what it weighs.
+"""The whole server: steady heartbeats of real members for each second of its processor time, how
+soon it answers, what it weighs.
 
-The load comes from a second process with prebuilt frames, one request outstanding on each connection. Work is divided by the
-processor time of the server, since both processes share a machine with others.
+The load comes from a second process with prebuilt frames, one request outstanding on each
+connection. Work is divided by the processor time of the server, since both processes share a
+machine with others.
 """
 
 import json
@@ -39,7 +41,16 @@ class Served:
 
     def __init__(self, data_dir: str, settings: tuple[str, ...]) -> None:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "apportion.cli.main", "serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
+        command = [
+            sys.executable,
+            "-m",
+            "apportion.cli.main",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data-dir",
+            data_dir,
+        ]
         command += [word for setting in settings for word in ("--set", setting)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -106,7 +117,9 @@ def joined(peer: socket.socket, group: str, member: str) -> int:
 
 
 def settled(peers: list[socket.socket]) -> list[bytes]:
-    """Everybody is in its group and has what it shall have; the frame of the steady heartbeat of each."""
+    """Everybody is in its group and has what it shall have; the frame of the steady heartbeat of
+    each.
+    """
     names = [(f"group-{n // MEMBERS_A_GROUP}", f"member-{n}") for n in range(len(peers))]
     epochs = [joined(peer, *name) for peer, name in zip(peers, names, strict=True)]
     owned: list[Any] = [()] * len(peers)
@@ -126,21 +139,35 @@ def settled(peers: list[socket.socket]) -> list[bytes]:
             if answer.assignment is not None:
                 owned[n] = answer.assignment.topic_partitions
     return [
-        encode_request(ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch), 1, 1, "bench")
+        encode_request(
+            ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch),
+            1,
+            1,
+            "bench",
+        )
         for (group, member), epoch in zip(names, epochs, strict=True)
     ]
 
 
 def load(port: int, connections: int) -> None:
-    """The second process: members settle, then each sends its heartbeat as soon as the last one is answered.
+    """The second process: members settle, then each sends its heartbeat as soon as the last one is
+    answered.
 
     Prints "ready", then the count of answers at each line that it reads.
     """
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (min(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2
+    )
     peers = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
     for peer in peers:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    call(peers[0], CreateTopicsRequest(topics=(CreatableTopic(name="bench", num_partitions=PARTITIONS, replication_factor=1),)), 7)
+    call(
+        peers[0],
+        CreateTopicsRequest(
+            topics=(CreatableTopic(name="bench", num_partitions=PARTITIONS, replication_factor=1),)
+        ),
+        7,
+    )
     frames = settled(peers)
     selector = selectors.EpollSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
@@ -163,10 +190,14 @@ def load(port: int, connections: int) -> None:
 
 
 def heartbeats(connections: int) -> float:
-    """Steady heartbeats for each second of the server's processor time: the median of some rounds."""
+    """Steady heartbeats for each second of the server's processor time: the median of some
+    rounds.
+    """
     with served() as broker:
         command = [sys.executable, __file__, "load", str(broker.port), str(connections)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as generator:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as generator:
             assert generator.stdin is not None
             assert generator.stdout is not None
             assert generator.stdout.readline() == "ready\n"
@@ -194,10 +225,16 @@ def run() -> list[dict[str, Any]]:
             starts.append((broker.ready_ms, broker.rss_mb()))
     ready_ms, rss_mb = sorted(starts)[STARTS // 2]
     rows: list[tuple[str, float, str, int, str]] = [
-        (f"heartbeats_per_s_{connections}", round(heartbeats(connections)), "1/s", 30_000, "higher") for connections in (100, 2000)
+        (f"heartbeats_per_s_{connections}", round(heartbeats(connections)), "1/s", 30_000, "higher")
+        for connections in (100, 2000)
     ]
-    rows += [("serve_ready_ms", round(ready_ms), "ms", 400, "lower"), ("serve_rss_mb", round(rss_mb, 1), "MB", 90, "lower")]
-    return [dict(zip(("name", "value", "unit", "target", "better"), row, strict=True)) for row in rows]
+    rows += [
+        ("serve_ready_ms", round(ready_ms), "ms", 400, "lower"),
+        ("serve_rss_mb", round(rss_mb, 1), "MB", 90, "lower"),
+    ]
+    return [
+        dict(zip(("name", "value", "unit", "target", "better"), row, strict=True)) for row in rows
+    ]
 
 
 if __name__ == "__main__":

@@ -55,8 +55,20 @@ def seeds_per_min() -> float:
 def run() -> list[dict[str, Any]]:
     """The rows of `make bench`."""
     return [
-        {"name": "sim_steps_per_s", "value": steps_per_s(), "unit": "steps/s", "target": 40_000, "better": "higher"},
-        {"name": "sim_seeds_per_min", "value": seeds_per_min(), "unit": "seeds/min", "target": 400, "better": "higher"},
+        {
+            "name": "sim_steps_per_s",
+            "value": steps_per_s(),
+            "unit": "steps/s",
+            "target": 40_000,
+            "better": "higher",
+        },
+        {
+            "name": "sim_seeds_per_min",
+            "value": seeds_per_min(),
+            "unit": "seeds/min",
+            "target": 400,
+            "better": "higher",
+        },
     ]
 
 

@@ -1,7 +1,7 @@
 """The Spark source on two cores: into the noop sink, and JSON flights into a Delta table.
 
-The broker runs in this process; Spark in another, which prints what its batches took. Rows a second are rows over the time of
-`addBatch`, the median of the full batches but for the first.
+The broker runs in this process; Spark in another, which prints what its batches took. Rows a second
+are rows over the time of `addBatch`, the median of the full batches but for the first.
 """
 
 import json
@@ -26,13 +26,24 @@ BATCHES = 4
 
 def run() -> list[dict[str, Any]]:
     """The rows spark_noop_mrows_s and spark_delta_mrows_s."""
-    with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory, EmbeddedBroker() as broker:
+    with (
+        tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory,
+        EmbeddedBroker() as broker,
+    ):
         cluster = Cluster(broker.bootstrap)
-        plain = [encode_batch([(b"%08d" % n, os.urandom(50) * 2, ()) for n in range(1_000)], timestamp_ms=1)]
+        plain = [
+            encode_batch(
+                [(b"%08d" % n, os.urandom(50) * 2, ()) for n in range(1_000)], timestamp_ms=1
+            )
+        ]
         _fill(cluster, "plain", plain, BATCHES * ROWS_A_BATCH // 1_000)
         sample = list(flights(100_000))
         events = [
-            encode_batch([(*message(flight), ()) for flight in sample[at : at + 1_000]], timestamp_ms=1, compression=3)
+            encode_batch(
+                [(*message(flight), ()) for flight in sample[at : at + 1_000]],
+                timestamp_ms=1,
+                compression=3,
+            )
             for at in range(0, len(sample), 1_000)
         ]
         _fill(cluster, "events", events, 8 * len(events))
@@ -40,8 +51,20 @@ def run() -> list[dict[str, Any]]:
         noop = _measured(broker.bootstrap, "plain", "noop", ROWS_A_BATCH, directory)
         delta = _measured(broker.bootstrap, "events", "delta", 200_000, directory)
     return [
-        {"name": "spark_noop_mrows_s", "value": noop / 1e6, "unit": "Mrows/s", "target": 1.2, "better": "higher"},
-        {"name": "spark_delta_mrows_s", "value": delta / 1e6, "unit": "Mrows/s", "target": None, "better": "higher"},
+        {
+            "name": "spark_noop_mrows_s",
+            "value": noop / 1e6,
+            "unit": "Mrows/s",
+            "target": 1.2,
+            "better": "higher",
+        },
+        {
+            "name": "spark_delta_mrows_s",
+            "value": delta / 1e6,
+            "unit": "Mrows/s",
+            "target": None,
+            "better": "higher",
+        },
     ]
 
 
@@ -54,9 +77,19 @@ def _fill(cluster, name, batches, count):
 
 def _measured(bootstrap, topic, sink, most, directory):
     """Rows a second of a query of its own, median of its full batches after the first."""
-    command = [sys.executable, str(Path(__file__)), bootstrap, topic, sink, str(most), f"{directory}/{sink}"]
+    command = [
+        sys.executable,
+        str(Path(__file__)),
+        bootstrap,
+        topic,
+        sink,
+        str(most),
+        f"{directory}/{sink}",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"the Spark query failed:\n{done.stderr[-2000:]}")
     batches = json.loads(done.stdout.splitlines()[-1])
@@ -69,14 +102,24 @@ def query(bootstrap, topic, sink, most, path):
     from apportion.spark import delta
     from demo.pipeline import pipeline, session
 
-    reader = session(f"bench-{sink}").readStream.format("apportion").option("kafka.bootstrap.servers", bootstrap)
-    reader = reader.option("kafka.group.id", sink).option("subscribe", topic).option("startingOffsets", "earliest")
+    reader = (
+        session(f"bench-{sink}")
+        .readStream.format("apportion")
+        .option("kafka.bootstrap.servers", bootstrap)
+    )
+    reader = (
+        reader.option("kafka.group.id", sink)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+    )
     source = reader.option("maxOffsetsPerTrigger", most).load()
     if sink == "noop":
         writer = source.writeStream.format("noop")
     else:
         writer = pipeline(source, 2).writeStream.foreachBatch(delta.Writer(f"{path}/table"))
-    running = writer.option("checkpointLocation", f"{path}/checkpoint").trigger(availableNow=True).start()
+    running = (
+        writer.option("checkpointLocation", f"{path}/checkpoint").trigger(availableNow=True).start()
+    )
     running.awaitTermination()
     print(
         json.dumps(

@@ -1,4 +1,6 @@
-"""The log on a real disk: appends of small batches with one sync for every hundred, and how fast a start checks a segment."""
+"""The log on a real disk: appends of small batches with one sync for every hundred, and how fast a
+start checks a segment.
+"""
 
 import tempfile
 from statistics import median
@@ -15,7 +17,9 @@ RECOVER_BYTES = 256 << 20
 
 
 def run() -> list[dict[str, Any]]:
-    """Appended batches per second and sync latency, and megabytes per second through the check of an unsealed segment."""
+    """Appended batches per second and sync latency, and megabytes per second through the check of
+    an unsealed segment.
+    """
     with tempfile.TemporaryDirectory(dir=".") as root:  # beside the sources: /tmp may be in memory
         batches_per_s, sync_ms = _append(RealDisk(root))
         recovered = _recover(root)
@@ -26,12 +30,16 @@ def run() -> list[dict[str, Any]]:
     ]
 
 
-def _row(name: str, value: float, unit: str, target: int | None, better: str = "higher") -> dict[str, Any]:
+def _row(
+    name: str, value: float, unit: str, target: int | None, better: str = "higher"
+) -> dict[str, Any]:
     return {"name": name, "value": value, "unit": unit, "target": target, "better": better}
 
 
 def _append(disk: RealDisk) -> tuple[float, float]:
-    """Batches of one coordinator record (40 B key, 40 B value) per second, and the median of a hundred appends with their sync."""
+    """Batches of one coordinator record (40 B key, 40 B value) per second, and the median of a
+    hundred appends with their sync.
+    """
     log = Log.open(disk, "coordinator-0")
     batch = bytearray(encode_batch([(b"k" * 40, b"v" * 40, ())], timestamp_ms=1))
     times = []

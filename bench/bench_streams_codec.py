@@ -1,7 +1,9 @@
-"""What it takes to write and to read the metadata of Kafka Streams, version 11, with 1,000 tasks in no order.
+"""What it takes to write and to read the metadata of Kafka Streams, version 11, with 1,000 tasks in
+no order.
 
-`streams_codec_ms`: a subscription, written and read. `..._named_ms`: where each task has the name of a topology, so that its bytes
-are not of known size. `streams_assignment_codec_ms`: an assignment of the tasks to ten hosts.
+`streams_codec_ms`: a subscription, written and read. `..._named_ms`: where each task has the name
+of a topology, so that its bytes are not of known size. `streams_assignment_codec_ms`: an assignment
+of the tasks to ten hosts.
 """
 
 from random import Random
@@ -9,8 +11,20 @@ from statistics import median
 from time import thread_time
 from typing import Any
 
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.metadata.model import LATEST, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from apportion.streams.metadata.model import (
+    LATEST,
+    RUNNING,
+    AssignmentInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicPartition
 
 TARGET_MS = 1
@@ -31,18 +45,28 @@ def milliseconds(call: Any) -> float:
 
 def subscription(topology: str | None) -> SubscriptionInfo:
     """What a process says that has something of all tasks, and runs a third of them."""
-    tasks = [TaskId(number % SUBTOPOLOGIES, number // SUBTOPOLOGIES, topology) for number in range(TASKS)]
+    tasks = [
+        TaskId(number % SUBTOPOLOGIES, number // SUBTOPOLOGIES, topology) for number in range(TASKS)
+    ]
     Random(1).shuffle(tasks)
     sums = {task: number * 1_000 if number % 3 else RUNNING for number, task in enumerate(tasks)}
-    return SubscriptionInfo(LATEST, LATEST, bytes(range(16)), "localhost:8080", sums, 1, tags={"zone": "a"})
+    return SubscriptionInfo(
+        LATEST, LATEST, bytes(range(16)), "localhost:8080", sums, 1, tags={"zone": "a"}
+    )
 
 
 def assignment() -> AssignmentInfo:
-    """What one consumer is told of an application of that size: a tenth of the tasks, and where everything is."""
+    """What one consumer is told of an application of that size: a tenth of the tasks, and where
+    everything is.
+    """
     tasks = [TaskId(number % SUBTOPOLOGIES, number // SUBTOPOLOGIES) for number in range(TASKS)]
     sources = [TopicPartition(f"source-{task.subtopology}", task.partition) for task in tasks]
-    hosts = {HostInfo(f"host-{number}", 8080): tuple(sources[number::HOSTS]) for number in range(HOSTS)}
-    standby = {task: (source,) for task, source in zip(tasks[1::HOSTS], sources[1::HOSTS], strict=True)}
+    hosts = {
+        HostInfo(f"host-{number}", 8080): tuple(sources[number::HOSTS]) for number in range(HOSTS)
+    }
+    standby = {
+        task: (source,) for task, source in zip(tasks[1::HOSTS], sources[1::HOSTS], strict=True)
+    }
     return AssignmentInfo(LATEST, LATEST, tuple(tasks[::HOSTS]), standby, hosts, hosts)
 
 
@@ -50,8 +74,23 @@ def run() -> list[dict[str, Any]]:
     """The rows of this bench."""
     plain, named, given = subscription(None), subscription("t"), assignment()
     rows = [
-        ("streams_codec_ms", milliseconds(lambda: decode_subscription(encode_subscription(plain))), TARGET_MS),
-        ("streams_codec_named_ms", milliseconds(lambda: decode_subscription(encode_subscription(named))), None),
-        ("streams_assignment_codec_ms", milliseconds(lambda: decode_assignment(encode_assignment(given))), None),
+        (
+            "streams_codec_ms",
+            milliseconds(lambda: decode_subscription(encode_subscription(plain))),
+            TARGET_MS,
+        ),
+        (
+            "streams_codec_named_ms",
+            milliseconds(lambda: decode_subscription(encode_subscription(named))),
+            None,
+        ),
+        (
+            "streams_assignment_codec_ms",
+            milliseconds(lambda: decode_assignment(encode_assignment(given))),
+            None,
+        ),
     ]
-    return [{"name": name, "value": value, "unit": "ms", "target": target, "better": "lower"} for name, value, target in rows]
+    return [
+        {"name": name, "value": value, "unit": "ms", "target": target, "better": "lower"}
+        for name, value, target in rows
+    ]

@@ -1,8 +1,9 @@
 """Run every `bench/bench_*.py`, print one table, write `bench-out/results.json`.
 
-A bench module has `run() -> list[dict]`, each row {name, value, unit, target, better}: `target` None where a figure is only
-reported, `better` "higher" or "lower". A module that fails is reported, the others still run, and the exit code is 1.
-A target that is missed is no failure: it is a row, and its bottleneck stands in docs/performance.md.
+A bench module has `run() -> list[dict]`, each row {name, value, unit, target, better}: `target`
+None where a figure is only reported, `better` "higher" or "lower". A module that fails is reported,
+the others still run, and the exit code is 1. A target that is missed is no failure: it is a row,
+and its bottleneck stands in docs/performance.md.
 """
 
 import argparse
@@ -27,11 +28,17 @@ def met_or_none(row: dict[str, Any]) -> bool | None:
     """Whether the value reaches its target; None without one."""
     if row["target"] is None:
         return None
-    return bool(row["value"] >= row["target"] if row["better"] == "higher" else row["value"] <= row["target"])
+    return bool(
+        row["value"] >= row["target"]
+        if row["better"] == "higher"
+        else row["value"] <= row["target"]
+    )
 
 
 def checked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, with FIELDS and nothing else. Raises ValueError for a row that says less or other."""
+    """The rows, with FIELDS and nothing else. Raises ValueError for a row that says less or
+    other.
+    """
     clean = []
     for row in rows:
         if sorted(row) != sorted(FIELDS) or row["better"] not in ("higher", "lower"):
@@ -59,25 +66,40 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
         target = "report" if row["target"] is None else f"{sign} {row['target']:,}"
         verdict = {None: "", True: "yes", False: "[bold red]no[/]"}[met_or_none(row)]
         table.add_row(
-            row["name"], f"{row['value']:,.4g}" if row["value"] < 1000 else f"{row['value']:,.0f}", row["unit"], target, verdict
+            row["name"],
+            f"{row['value']:,.4g}" if row["value"] < 1000 else f"{row['value']:,.0f}",
+            row["unit"],
+            target,
+            verdict,
         )
     return table
 
 
 def merged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`before` with the rows of `now` in place of those of the same name, in order of name."""
-    return sorted(({row["name"]: row for row in before} | {row["name"]: row for row in now}).values(), key=lambda row: row["name"])
+    return sorted(
+        ({row["name"]: row for row in before} | {row["name"]: row for row in now}).values(),
+        key=lambda row: row["name"],
+    )
 
 
 def main() -> int:
     """0 when every chosen module ran, whatever it measured; their rows are in OUT."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="TEXT", help="only modules whose name holds TEXT; other rows of an earlier run stay")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        metavar="TEXT",
+        help="only modules whose name holds TEXT; other rows of an earlier run stay",
+    )
     only = parser.parse_args().only
     console = Console()
     paths = [path for path in sorted(HERE.glob("bench_*.py")) if not only or only in path.stem]
     if not paths:
-        console.print(f"no bench/bench_*.py matches {only!r}" if only else "there is no bench/bench_*.py")
+        console.print(
+            f"no bench/bench_*.py matches {only!r}" if only else "there is no bench/bench_*.py"
+        )
         return 1
     rows: list[dict[str, Any]] = []
     failed: list[str] = []

@@ -1,1 +1,3 @@
-"""The demonstration: Spark applications share one group, lose one, roll to a new version, and write every flight once."""
+"""The demonstration: Spark applications share one group, lose one, roll to a new version, and write
+every flight once.
+"""

@@ -23,16 +23,19 @@ ALL_FLIGHTS = 336_776
 SECONDS = 100.0
 
 TEACH = """\
-Spark applications share one Kafka consumer group, lose one of them without warning, roll to a new version while events flow,
-and still write every real event exactly once.
+Spark applications share one Kafka consumer group, lose one of them without warning, roll to a new
+version while events flow, and still write every real event exactly once.
 
 You will see, in two to three minutes:
   1. A broker starts, with a topic "flights" of 12 partitions.
-  2. Two Spark applications start, members of the group "flights-etl", and write into one Delta table.
+  2. Two Spark applications start, members of the group "flights-etl", and write into one Delta
+     table.
   3. The 336,776 flights that left New York in 2013 are produced, paced.
-  4. At a third of the rows the host of one application is lost: all of its processes are killed at one instant.
-     Nobody says goodbye; the coordinator finds out when the session (6 s) ends, and the other one takes over.
-  5. At two thirds version 2 of the pipeline starts beside the survivor, with a checkpoint of its own; then version 1 stops.
+  4. At a third of the rows the host of one application is lost: all of its processes are killed at
+     one instant. None of them leaves the group; the coordinator finds out when the session (6 s)
+     ends, and the other application takes over.
+  5. At two thirds version 2 of the pipeline starts beside the survivor, with a checkpoint of its
+     own; then version 1 stops.
   6. The table is read again and compared with the CSV.
 
 What remains:
@@ -45,16 +48,41 @@ What remains:
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line, understood."""
-    parser = argparse.ArgumentParser("python -m demo", description=TEACH, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--broker", choices=KINDS, default="embedded", help="apportion's own inside this process, or a real Apache Kafka"
+    parser = argparse.ArgumentParser(
+        "python -m demo", description=TEACH, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--flights", type=int, default=ALL_FLIGHTS, metavar="N", help="only the first N flights, at least 1000")
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, metavar="S", help=f"how long they take to depart (default {SECONDS:.0f})"
+        "--broker",
+        choices=KINDS,
+        default="embedded",
+        help="apportion's own inside this process, or a real Apache Kafka",
     )
-    parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="DIR", help="where the results go (default demo-out)")
-    parser.add_argument("--json", action="store_true", help="print summary.json at the end, everything else on stderr")
+    parser.add_argument(
+        "--flights",
+        type=int,
+        default=ALL_FLIGHTS,
+        metavar="N",
+        help="only the first N flights, at least 1000",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        metavar="S",
+        help=f"how long they take to depart (default {SECONDS:.0f})",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("demo-out"),
+        metavar="DIR",
+        help="where the results go (default demo-out)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print summary.json at the end, everything else on stderr",
+    )
     found = parser.parse_args(given)
     if not 1000 <= found.flights <= ALL_FLIGHTS:
         parser.error(f"--flights {found.flights}: give a number from 1000 to {ALL_FLIGHTS}")
@@ -101,7 +129,9 @@ def run(options: argparse.Namespace) -> int:
     judged = verdict(str(script.table), figures(flights(script.rows)))
     found = summary(played, judged, script.rows, monotonic() - began_s)
     (script.out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
-    (script.out / "ownership.svg").write_text(picture(played, f"Who owned which partition: group {GROUP} on {played.broker}"))
+    (script.out / "ownership.svg").write_text(
+        picture(played, f"Who owned which partition: group {GROUP} on {played.broker}")
+    )
     if options.json:
         print(json.dumps(found, indent=2))
     tell(found, options.out, Console(file=stream, highlight=False))
@@ -110,18 +140,31 @@ def run(options: argparse.Namespace) -> int:
 
 def exit_code(found: dict[str, Any]) -> int:
     """0 if every check held and a host was lost and noticed; else 1."""
-    return 0 if found["checks_ok"] and any(event["cause"] == "session" for event in found["events"]) else 1
+    return (
+        0
+        if found["checks_ok"] and any(event["cause"] == "session" for event in found["events"])
+        else 1
+    )
 
 
 def tell(found: dict[str, Any], out: Path, console: Console) -> None:
     """The result in sentences."""
     lines = ["", *(f"[red]Wrong:[/red] {problem}" for problem in found["problems"])]
     if found["checks_ok"]:
-        rows = f"{found['rows_in']:,} flights in, {found['rows_out']:,} rows out, 0 duplicates, 0 missing; the sums are the CSV's."
+        rows = (
+            f"{found['rows_in']:,} flights in, {found['rows_out']:,} rows out, 0 duplicates, "
+            "0 missing; the sums are the CSV's."
+        )
         lines.append(f"[green]Every flight exactly once:[/green] {rows}")
     lines += [_sentence(event) for event in found["events"]]
-    lines.append(f"{found['seconds']:.0f} s, at most {found['peak_memory_mb']:,} MB in all processes together.")
-    lines.append(f"The figures are in {out}/summary.json, the picture is {out}/ownership.svg, the table is {out}/flights.")
+    lines.append(
+        f"{found['seconds']:.0f} s, at most {found['peak_memory_mb']:,} MB in all "
+        "processes together."
+    )
+    lines.append(
+        f"The figures are in {out}/summary.json, the picture is {out}/ownership.svg, the "
+        f"table is {out}/flights."
+    )
     for line in lines:
         console.print(line, soft_wrap=not console.is_terminal)
 
@@ -132,7 +175,10 @@ def _sentence(event: dict[str, Any]) -> str:
         return f"  {event['member']} {what}: the group never settled"
     unowned_ms = event["longest_unowned_ms"]
     unowned = f"{unowned_ms / 1000:.1f} s at most" if unowned_ms else f"less than {LOOK_EVERY_S} s"
-    settled = f"settled after {event['converged_ms'] / 1000:.1f} s, {event['partitions_moved']} partitions moved"
+    settled = (
+        f"settled after {event['converged_ms'] / 1000:.1f} s, {event['partitions_moved']} "
+        "partitions moved"
+    )
     return f"  {event['member']} {what}: {settled}, each without an owner for {unowned}"
 
 

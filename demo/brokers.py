@@ -1,4 +1,6 @@
-"""The broker of a run: apportion's own inside this process, or a real Apache Kafka beside it. Sessions last 6 s on both."""
+"""The broker of a run: apportion's own inside this process, or a real Apache Kafka beside it.
+Sessions last 6 s on both.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -27,13 +29,18 @@ class Broker(NamedTuple):
 
 @contextmanager
 def running(kind: str, directory: Path) -> Iterator[Broker]:
-    """A fresh broker of this kind, gone at the end. Its files, if it keeps any to read, lie in `directory`. Raises NoBroker."""
+    """A fresh broker of this kind, gone at the end. Its files, if it keeps any to read, lie in
+    `directory`. Raises NoBroker.
+    """
     if kind == "embedded":
         with EmbeddedBroker(group_consumer_session_timeout_ms=SESSION_MS) as broker:
             yield Broker(broker.bootstrap, "apportion's own broker, embedded")
         return
     # A real Kafka refuses sessions below 45 s unless its own minimum is lowered.
-    sessions = {"group.consumer.min.session.timeout.ms": "1000", "group.consumer.session.timeout.ms": str(SESSION_MS)}
+    sessions = {
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.consumer.session.timeout.ms": str(SESSION_MS),
+    }
     try:
         kafka = RealKafka(jars_of(POM), directory, sessions)
         kafka.start()

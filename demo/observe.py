@@ -1,7 +1,8 @@
-"""A thread that looks at the group five times a second, from outside, and at the memory of all processes once a second.
+"""A thread that looks at the group five times a second, from outside, and at the memory of all
+processes once a second.
 
-It asks the broker what anybody may ask: who is in the group and has what, the group's offsets, where the topic ends. The one
-thing it adds is said in `holders`. It never takes part in the group.
+It asks the broker what anybody may ask: who is in the group and has what, the group's offsets,
+where the topic ends. The one thing it adds is said in `holders`. It never takes part in the group.
 """
 
 import threading
@@ -16,7 +17,10 @@ from apportion.client.cluster import LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.topics import Topic
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    DescribedGroup,
+)
 from demo.timeline import Sample
 
 LOOK_EVERY_S = 0.2
@@ -31,13 +35,20 @@ class Holder(NamedTuple):
     epoch: int
 
 
-def holders(before: Mapping[int, Holder], group: DescribedGroup, topic_id: bytes) -> dict[int, Holder]:
+def holders(
+    before: Mapping[int, Holder], group: DescribedGroup, topic_id: bytes
+) -> dict[int, Holder]:
     """Who uses each partition now.
 
-    What a member is told to give up leaves its assignment at once, but is its own until it has answered; then its epoch moves.
+    What a member is told to give up leaves its assignment at once, but is its own until it has
+    answered; then its epoch moves.
     """
     epochs = {member.member_id: member.member_epoch for member in group.members}
-    kept = {partition: holder for partition, holder in before.items() if epochs.get(holder.member_id) == holder.epoch}
+    kept = {
+        partition: holder
+        for partition, holder in before.items()
+        if epochs.get(holder.member_id) == holder.epoch
+    }
     assigned = {
         partition: Holder(member.member_id, member.member_epoch)
         for member in group.members
@@ -49,12 +60,19 @@ def holders(before: Mapping[int, Holder], group: DescribedGroup, topic_id: bytes
 
 
 class Observer(threading.Thread):
-    """Samples of the group since `began_s` (monotonic), and the most memory that all processes took together."""
+    """Samples of the group since `began_s` (monotonic), and the most memory that all processes took
+    together.
+    """
 
     def __init__(self, bootstrap: str, group: str, topic: Topic, began_s: float) -> None:
         super().__init__(name="observer", daemon=True)
         self._cluster = Cluster(bootstrap, client_id="observer", timeout_ms=PATIENCE_MS)
-        self._group, self._topic, self._places, self._began_s = group, topic, partitions_of(topic), began_s
+        self._group, self._topic, self._places, self._began_s = (
+            group,
+            topic,
+            partitions_of(topic),
+            began_s,
+        )
         self._holders: dict[int, Holder] = {}
         self._ended = threading.Event()
         self.samples: list[Sample] = [Sample(0, {}, frozenset(), True, {}, {})]
@@ -103,7 +121,10 @@ class Observer(threading.Thread):
         ends = self._cluster.list_offsets(self._places, LATEST)
         return Sample(
             at_ms,
-            {partition: names[holder.member_id] for partition, holder in sorted(self._holders.items())},
+            {
+                partition: names[holder.member_id]
+                for partition, holder in sorted(self._holders.items())
+            },
             frozenset(names.values()),
             group.group_state in ("Stable", "Empty"),
             {place.partition: offset or 0 for place, offset in committed.items()},
@@ -120,7 +141,9 @@ def _described(group: DescribedGroup) -> tuple[Code, DescribedGroup]:
 
 
 def memory_mb() -> int:
-    """What this process and all of its descendants take: shared pages counted once where the system can tell (PSS), else RSS."""
+    """What this process and all of its descendants take: shared pages counted once where the system
+    can tell (PSS), else RSS.
+    """
     here = psutil.Process()
     return sum(_memory_bytes(process) for process in [here, *here.children(recursive=True)]) >> 20
 

@@ -1,11 +1,14 @@
-"""The picture of a run: partitions down, time across, colour by owner; changes of the membership as lines with their cause."""
+"""The picture of a run: partitions down, time across, colour by owner; changes of the membership as
+lines with their cause.
+"""
 
 from collections.abc import Sequence
 from html import escape
 
 from demo.timeline import Event, Spell
 
-COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")  # told apart by colour-blind eyes too
+# told apart by colour-blind eyes too
+COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")
 NOBODY = "#e8e8e8"
 LEFT, TOP, WIDTH, ROW, LABEL = 96, 58, 1000, 24, 15
 WORDS = {"session": "host lost", "join": "joins", "leave": "leaves"}
@@ -17,9 +20,16 @@ def colours(members: Sequence[str]) -> dict[str, str]:
 
 
 def ownership_svg(
-    owned: Sequence[Spell], rebalances: Sequence[Event], partitions: int, end_ms: int, title: str, members: Sequence[str] = ()
+    owned: Sequence[Spell],
+    rebalances: Sequence[Event],
+    partitions: int,
+    end_ms: int,
+    title: str,
+    members: Sequence[str] = (),
 ) -> str:
-    """An SVG document; every owner has one colour, a partition without owner is pale. members: their order; else as they appear."""
+    """An SVG document; every owner has one colour, a partition without owner is pale. members:
+    their order; else as they appear.
+    """
     owners = list(members) or list(dict.fromkeys(spell.owner for spell in owned if spell.owner))
     colour = colours(owners)
     levels = _levels(rebalances, end_ms)
@@ -28,15 +38,26 @@ def ownership_svg(
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} {bottom + 70}"'
         ' font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">',
-        f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="28" font-size="17">{escape(title)}</text>',
+        f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="28" '
+        f'font-size="17">{escape(title)}</text>',
     ]
     for partition in range(partitions):
-        drawn.append(f'<text x="{LEFT - 10}" y="{top + partition * ROW + 16}" text-anchor="end">partition {partition}</text>')
-    for spell in owned:
-        x, width = _x(spell.from_ms, end_ms), max(0.5, _x(spell.to_ms, end_ms) - _x(spell.from_ms, end_ms))
-        label = f"partition {spell.partition}: {spell.owner or 'nobody'}, {(spell.to_ms - spell.from_ms) / 1000:.1f} s"
         drawn.append(
-            f'<rect x="{x:.1f}" y="{top + spell.partition * ROW + 2}" width="{width:.1f}" height="{ROW - 4}"'
+            f'<text x="{LEFT - 10}" y="{top + partition * ROW + 16}" '
+            f'text-anchor="end">partition {partition}</text>'
+        )
+    for spell in owned:
+        x, width = (
+            _x(spell.from_ms, end_ms),
+            max(0.5, _x(spell.to_ms, end_ms) - _x(spell.from_ms, end_ms)),
+        )
+        label = (
+            f"partition {spell.partition}: {spell.owner or 'nobody'}, "
+            f"{(spell.to_ms - spell.from_ms) / 1000:.1f} s"
+        )
+        drawn.append(
+            f'<rect x="{x:.1f}" y="{top + spell.partition * ROW + 2}" width="{width:.1f}" '
+            f'height="{ROW - 4}"'
             f' fill="{colour.get(spell.owner or "", NOBODY)}"><title>{escape(label)}</title></rect>'
         )
     for event, level in zip(rebalances, levels, strict=True):
@@ -44,10 +65,16 @@ def ownership_svg(
     for second in range(0, end_ms // 1000 + 1, _step_s(end_ms)):
         x = _x(second * 1000, end_ms)
         drawn.append(f'<path d="M{x:.1f} {bottom}v5" stroke="#888"/>')
-        drawn.append(f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" fill="#666">{second} s</text>')
+        drawn.append(
+            f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" '
+            f'fill="#666">{second} s</text>'
+        )
     for index, name in enumerate([*owners, "nobody"]):
         x = LEFT + index * 130
-        drawn.append(f'<rect x="{x}" y="{bottom + 38}" width="14" height="14" fill="{colour.get(name, NOBODY)}"/>')
+        drawn.append(
+            f'<rect x="{x}" y="{bottom + 38}" width="14" height="14" '
+            f'fill="{colour.get(name, NOBODY)}"/>'
+        )
         drawn.append(f'<text x="{x + 20}" y="{bottom + 50}">{escape(name)}</text>')
     return "\n".join([*drawn, "</svg>", ""])
 

@@ -1,6 +1,8 @@
-"""One Spark application of the demonstration: flights from the group, parsed and classed, into one Delta table, each once.
+"""One Spark application of the demonstration: flights from the group, parsed and classed, into one
+Delta table, each once.
 
-Run as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 has one more column, `day_part`.
+Run as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 has one more
+column, `day_part`.
 """
 
 import argparse
@@ -21,14 +23,24 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from apportion.spark import delta
 from demo.flights import COLUMNS, TEXT
 
-FLIGHT = StructType([StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS])
+FLIGHT = StructType(
+    [StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS]
+)
 DRAIN_S = 10.0
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a JVM that lives for two minutes starts with a third less work so
+# a JVM that lives for two minutes starts with a third less work so
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pipeline(source: DataFrame, version: int) -> DataFrame:
-    """Rows of the table: the flight's columns, where its record came from, its delay class and route, and the version."""
-    flights = source.select("topic", "partition", "offset", F.from_json(F.col("value").cast("string"), FLIGHT).alias("flight"))
+    """Rows of the table: the flight's columns, where its record came from, its delay class and
+    route, and the version.
+    """
+    flights = source.select(
+        "topic",
+        "partition",
+        "offset",
+        F.from_json(F.col("value").cast("string"), FLIGHT).alias("flight"),
+    )
     rows = flights.select("flight.*", "topic", "partition", "offset").select(
         "*",
         delay_class().alias("delay_class"),
@@ -42,14 +54,22 @@ def delay_class() -> Column:
     """How late the flight left."""
     delay = F.col("dep_delay")
     return (
-        F.when(delay.isNull(), "unknown").when(delay <= 0, "on time").when(delay <= 15, "minor").when(delay <= 60, "late")
+        F.when(delay.isNull(), "unknown")
+        .when(delay <= 0, "on time")
+        .when(delay <= 15, "minor")
+        .when(delay <= 60, "late")
     ).otherwise("very late")
 
 
 def day_part() -> Column:
     """When on its day the flight was to leave."""
     hour = F.col("hour")
-    return F.when(hour < 6, "night").when(hour < 12, "morning").when(hour < 18, "afternoon").otherwise("evening")
+    return (
+        F.when(hour < 6, "night")
+        .when(hour < 12, "morning")
+        .when(hour < 18, "afternoon")
+        .otherwise("evening")
+    )
 
 
 def session(name: str) -> SparkSession:
@@ -74,7 +94,9 @@ def session(name: str) -> SparkSession:
 
 
 def warm(spark: SparkSession, version: int) -> None:
-    """Spark has run the pipeline once, on nothing, before it is given partitions: the first job of a JVM takes long."""
+    """Spark has run the pipeline once, on nothing, before it is given partitions: the first job of
+    a JVM takes long.
+    """
 
     def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import apportion.columns.read
@@ -82,13 +104,17 @@ def warm(spark: SparkSession, version: int) -> None:
 
         return batches
 
-    record = spark.createDataFrame([(b"{}", "", 0, 0)], "value binary, topic string, partition int, offset long")
+    record = spark.createDataFrame(
+        [(b"{}", "", 0, 0)], "value binary, topic string, partition int, offset long"
+    )
     rows = pipeline(record.repartition(2), version)
     rows.mapInArrow(loaded, rows.schema).write.format("noop").mode("overwrite").save()
 
 
 def drain(query: StreamingQuery) -> None:
-    """The batch that ran is written, or DRAIN_S are over: what is cut short must be read again by the next owner."""
+    """The batch that ran is written, or DRAIN_S are over: what is cut short must be read again by
+    the next owner.
+    """
     until_s = monotonic() + DRAIN_S
     while query.isActive and query.status["isTriggerActive"] and monotonic() < until_s:
         sleep(0.02)

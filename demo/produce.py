@@ -13,14 +13,23 @@ SLOW_SHARE = 300
 
 
 class PacedProducer(threading.Thread):
-    """Produces `count` flights to `topic` at about `per_second`; `sent` grows, `acknowledged` follows, `error` says what failed.
+    """Produces `count` flights to `topic` at about `per_second`; `sent` grows, `acknowledged`
+    follows, `error` says what failed.
 
-    Until `finish` is called a step sends at most one in SLOW_SHARE of what is left, so that events flow as long as they are wanted.
+    Until `finish` is called a step sends at most one in SLOW_SHARE of what is left, so that events
+    flow as long as they are wanted.
     """
 
-    def __init__(self, bootstrap: str, topic: str, flights: Iterable[Flight], count: int, per_second: float) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, flights: Iterable[Flight], count: int, per_second: float
+    ) -> None:
         super().__init__(name="producer", daemon=True)
-        self._topic, self._flights, self._count, self._per_step = topic, iter(flights), count, max(1, round(per_second * STEP_S))
+        self._topic, self._flights, self._count, self._per_step = (
+            topic,
+            iter(flights),
+            count,
+            max(1, round(per_second * STEP_S)),
+        )
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,

@@ -1,4 +1,6 @@
-"""What the viewer sees: on a terminal a live picture of who owns which partition, elsewhere one plain line now and then."""
+"""What the viewer sees: on a terminal a live picture of who owns which partition, elsewhere one
+plain line now and then.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -20,7 +22,9 @@ NOBODY = "·"
 
 
 class Scene(NamedTuple):
-    """All that is shown at one moment. members: the applications in the order in which they were started."""
+    """All that is shown at one moment. members: the applications in the order in which they were
+    started.
+    """
 
     at_ms: int
     title: str
@@ -49,7 +53,12 @@ class Lines:
     def __enter__(self) -> "Lines":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         pass
 
     def news(self, at_ms: int, text: str) -> None:
@@ -60,25 +69,38 @@ class Lines:
         """The figures, if it is time for them."""
         if scene.at_ms >= self._next_ms and scene.produced:
             self._next_ms = scene.at_ms + LINE_EVERY_MS
-            print(f"{clock(scene.at_ms)}    {figures(scene)} | {shares(scene)}", file=self._stream, flush=True)
+            print(
+                f"{clock(scene.at_ms)}    {figures(scene)} | {shares(scene)}",
+                file=self._stream,
+                flush=True,
+            )
 
 
 def figures(scene: Scene) -> str:
     """Rows and memory in words."""
     now = scene.samples[-1]
-    rows = f"produced {scene.produced:,} of {scene.total:,} | written {now.written:,} | lag {now.lag:,}"
+    rows = (
+        f"produced {scene.produced:,} of {scene.total:,} | written {now.written:,} | lag "
+        f"{now.lag:,}"
+    )
     return f"{rows} | memory {scene.memory_mb:,} MB"
 
 
 def shares(scene: Scene) -> str:
     """How many partitions each member owns."""
     now = scene.samples[-1]
-    owned = [(member, len(now.owned_by(member))) for member in scene.members if member in now.members]
-    return ", ".join(f"{member} owns {count}" for member, count in owned) or "nobody owns a partition"
+    owned = [
+        (member, len(now.owned_by(member))) for member in scene.members if member in now.members
+    ]
+    return (
+        ", ".join(f"{member} owns {count}" for member, count in owned) or "nobody owns a partition"
+    )
 
 
 class Picture:
-    """The live view: a row for each partition with its owner, its lag and its past; the figures; the latest news."""
+    """The live view: a row for each partition with its owner, its lag and its past; the figures;
+    the latest news.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -89,7 +111,12 @@ class Picture:
         self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """The news stay on the terminal, the rest is gone."""
         self._live.stop()
         for line in self._news:
@@ -105,7 +132,9 @@ class Picture:
 
     def _drawn(self, scene: Scene) -> Group:
         width = self._console.width
-        heading = Text.assemble((f" {clock(scene.at_ms)}  ", "bold reverse"), " ", (scene.title, "bold"))
+        heading = Text.assemble(
+            (f" {clock(scene.at_ms)}  ", "bold reverse"), " ", (scene.title, "bold")
+        )
         return Group(
             heading,
             Text(f" {scene.doing}", style="italic", overflow="ellipsis", no_wrap=True),
@@ -140,17 +169,22 @@ def partition_table(scene: Scene, width: int) -> Table:
 def strip(scene: Scene, partition: int, cells: int) -> Text:
     """The owners of a partition from the start until now, each in its colour."""
     colour = colours(scene.members)
-    cell_ms = CELL_MS * (scene.at_ms // CELL_MS // cells + 1)  # few widths of a cell, so that the past stands still
+    # few widths of a cell, so that the past stands still
+    cell_ms = CELL_MS * (scene.at_ms // CELL_MS // cells + 1)
     drawn = Text()
     for at_ms in range(cell_ms, scene.at_ms + 1, cell_ms):
-        seen = scene.samples[bisect_right(scene.samples, at_ms, key=lambda sample: sample.at_ms) - 1]
+        seen = scene.samples[
+            bisect_right(scene.samples, at_ms, key=lambda sample: sample.at_ms) - 1
+        ]
         owner = owner_at(scene, partition, seen)
         drawn.append("█" if owner else NOBODY, style=colour.get(owner or "", "dim"))
     return drawn
 
 
 def owner_at(scene: Scene, partition: int, sample: Sample) -> str | None:
-    """Who owned the partition then; a lost host owns nothing, whatever the coordinator still believes."""
+    """Who owned the partition then; a lost host owns nothing, whatever the coordinator still
+    believes.
+    """
     owner = sample.owners.get(partition)
     return None if owner in scene.died and sample.at_ms >= scene.died[owner] else owner
 
@@ -160,10 +194,16 @@ def progress(scene: Scene, width: int) -> Text:
     now = scene.samples[-1]
     written = width * now.written // scene.total
     produced = max(written, width * scene.produced // scene.total)
-    return Text.assemble(("━" * written, "green"), ("━" * (produced - written), "yellow"), ("─" * (width - produced), "dim"))
+    return Text.assemble(
+        ("━" * written, "green"),
+        ("━" * (produced - written), "yellow"),
+        ("─" * (width - produced), "dim"),
+    )
 
 
 def screen(stream: TextIO) -> Picture | Lines:
     """The live view if `stream` is a terminal, plain lines otherwise."""
     console = Console(file=stream)
-    return Picture(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
+    return (
+        Picture(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
+    )

@@ -1,4 +1,6 @@
-"""What every test may use: lanes that need something of the machine, and say so when it is missing."""
+"""What every test may use: lanes that need something of the machine, and say so when it is
+missing.
+"""
 
 import os
 from typing import NoReturn
@@ -11,7 +13,9 @@ profiles.register()
 
 
 def pytest_collection_modifyitems(items):
-    """Scale the properties to the profile, and let the tests that wait longest begin first. A search has no time limit."""
+    """Scale the properties to the profile, and let the tests that wait longest begin first. A
+    search has no time limit.
+    """
     profiles.scale(items)
     if profiles.is_search():
         for item in items:
@@ -26,7 +30,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def lane_missing(reason: str) -> NoReturn:
-    """This test cannot run here: skipped with `reason`, or failed where APPORTION_REQUIRE_LANES=1 (as in .ci/run)."""
+    """This test cannot run here: skipped with `reason`, or failed where APPORTION_REQUIRE_LANES=1
+    (as in .ci/run).
+    """
     if os.environ.get("APPORTION_REQUIRE_LANES") == "1":
         pytest.fail(f"this lane must run here, but: {reason}", pytrace=False)
     pytest.skip(reason)
@@ -34,5 +40,7 @@ def lane_missing(reason: str) -> NoReturn:
 
 @pytest.fixture(name="lane_missing", scope="session")
 def _lane_missing():
-    """`lane_missing(reason)` for tests and fixtures: with importlib import mode a conftest is not importable."""
+    """`lane_missing(reason)` for tests and fixtures: with importlib import mode a conftest is not
+    importable.
+    """
     return lane_missing

@@ -1,4 +1,6 @@
-"""The laws of the house: each a function from the syntax of one file, or of all, to its faults. `test_tidy.py` asks them."""
+"""The laws of the house: each a function from the syntax of one file, or of all, to its faults.
+`test_tidy.py` asks them.
+"""
 
 import ast
 import re
@@ -8,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "apportion"
-# From floor 0 up: the rooms (packages or modules right under apportion). Imports only go down; rooms of one floor never meet.
+# From floor 0 up: the rooms (packages or modules right under apportion). Imports only go down;
+# rooms of one floor never meet.
 STOREYS = [
     "errors topics machine deadlines readable settings exports",
     "wire assign",
@@ -20,7 +23,8 @@ STOREYS = [
     "cli",
 ]
 FLOORS = {room: floor for floor, rooms in enumerate(STOREYS) for room in rooms.split()}
-WORLD = ("asyncio", "threading", "socket", "time", "random", "uuid", "logging", "os")  # what no machine may know
+# what no machine may know
+WORLD = ("asyncio", "threading", "socket", "time", "random", "uuid", "logging", "os")
 WORLDLY = {"drive", "store/files.py"}  # where WORLD may be imported, besides floors 5-7
 HEAVY = {
     "numba": {"columns"},
@@ -33,12 +37,16 @@ FILE_LINES, FUNCTION_LINES = 400, 60
 
 
 def room_of(path: str) -> str:
-    """The room of a file, given relative to src/apportion: "wire" for wire/codec.py, "errors" for errors.py."""
+    """The room of a file, given relative to src/apportion: "wire" for wire/codec.py, "errors" for
+    errors.py.
+    """
     return path.split("/")[0].removesuffix(".py")
 
 
 def imports_of(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, absolute dotted name) of everything imported anywhere in the file, relative imports resolved."""
+    """(line, absolute dotted name) of everything imported anywhere in the file, relative imports
+    resolved.
+    """
     package = ["apportion", *path.split("/")[:-1]]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -62,10 +70,18 @@ def floor_faults(path: str, tree: ast.Module) -> Iterator[str]:
         return
     for line, name in imports_of(path, tree):
         parts = name.split(".")
-        if parts[0] != "apportion" or len(parts) == 1 or parts[1] == room or parts[1].startswith("__"):
+        if (
+            parts[0] != "apportion"
+            or len(parts) == 1
+            or parts[1] == room
+            or parts[1].startswith("__")
+        ):
             continue
         if FLOORS.get(parts[1], 99) >= FLOORS[room]:
-            yield f"{path}:{line}: {room} (floor {FLOORS[room]}) imports {name} (floor {FLOORS.get(parts[1], '?')})"
+            yield (
+                f"{path}:{line}: {room} (floor {FLOORS[room]}) imports {name} (floor "
+                f"{FLOORS.get(parts[1], '?')})"
+            )
 
 
 def world_faults(path: str, tree: ast.Module) -> Iterator[str]:
@@ -90,25 +106,35 @@ def heavy_faults(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def says_set(annotation: ast.expr | None) -> bool:
-    """The annotation is a set: set[..], frozenset[..], Set[..], AbstractSet[..], alone or with None."""
+    """The annotation is a set: set[..], frozenset[..], Set[..], AbstractSet[..], alone or with
+    None.
+    """
     if isinstance(annotation, ast.BinOp):
         return says_set(annotation.left) or says_set(annotation.right)
     if isinstance(annotation, ast.Subscript):
         annotation = annotation.value
-    name = annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", "")
+    name = (
+        annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", "")
+    )
     return name in ("set", "frozenset", "Set", "AbstractSet", "MutableSet")
 
 
 def is_set(node: ast.expr, names: dict[str, bool]) -> bool:
-    """The expression is plainly a set: written as one, made by set(), joined from one, or a name that stands for one."""
+    """The expression is plainly a set: written as one, made by set(), joined from one, or a name
+    that stands for one.
+    """
     match node:
         case ast.Set() | ast.SetComp():
             return True
         case ast.Call(func=ast.Name(id="set" | "frozenset")):
             return True
-        case ast.Call(func=ast.Attribute(value=value, attr="union" | "intersection" | "difference" | "copy")):
+        case ast.Call(
+            func=ast.Attribute(value=value, attr="union" | "intersection" | "difference" | "copy")
+        ):
             return is_set(value, names)
-        case ast.BinOp(left=left, right=right, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor()):
+        case ast.BinOp(
+            left=left, right=right, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor()
+        ):
             return is_set(left, names) or is_set(right, names)
         case ast.Name(id=name):
             return names.get(name, False)
@@ -118,7 +144,9 @@ def is_set(node: ast.expr, names: dict[str, bool]) -> bool:
 
 
 def set_names(scope: ast.AST) -> dict[str, bool]:
-    """Names bound or annotated as sets in `scope`; attributes with a leading dot. One also bound to something else is not."""
+    """Names bound or annotated as sets in `scope`; attributes with a leading dot. One also bound to
+    something else is not.
+    """
     names: dict[str, bool] = {}
     for node in ast.walk(scope):
         pairs: list[tuple[ast.expr, bool]] = []
@@ -127,11 +155,22 @@ def set_names(scope: ast.AST) -> dict[str, bool]:
         elif isinstance(node, ast.AnnAssign):
             pairs = [(node.target, says_set(node.annotation))]
             if isinstance(node.target, ast.Name):  # a field of a class is read as an attribute
-                pairs.append((ast.Attribute(value=node.target, attr=node.target.id), says_set(node.annotation)))
+                pairs.append(
+                    (
+                        ast.Attribute(value=node.target, attr=node.target.id),
+                        says_set(node.annotation),
+                    )
+                )
         elif isinstance(node, ast.Assign):
             pairs = [(target, is_set(node.value, names)) for target in node.targets]
         for target, truth in pairs:
-            key = target.id if isinstance(target, ast.Name) else "." + target.attr if isinstance(target, ast.Attribute) else ""
+            key = (
+                target.id
+                if isinstance(target, ast.Name)
+                else "." + target.attr
+                if isinstance(target, ast.Attribute)
+                else ""
+            )
             names[key] = truth and names.get(key, True)
     return names
 
@@ -142,24 +181,36 @@ def ordered_by(scope: ast.AST) -> Iterator[ast.expr]:
         match node:
             case ast.For(iter=value) | ast.comprehension(iter=value) | ast.Starred(value=value):
                 yield value
-            case ast.Call(func=ast.Name(id="list" | "tuple" | "iter" | "enumerate" | "zip"), args=values):
+            case ast.Call(
+                func=ast.Name(id="list" | "tuple" | "iter" | "enumerate" | "zip"), args=values
+            ):
                 yield from values
             case ast.Call(func=ast.Name(id="map" | "filter"), args=[_, *values]):
                 yield from values
 
 
 def order_faults(path: str, tree: ast.Module) -> Iterator[str]:
-    """Below floor 5: an order taken from a set, or a hash taken at all. A set is sorted first, or a dict keeps the order."""
+    """Below floor 5: an order taken from a set, or a hash taken at all. A set is sorted first, or a
+    dict keeps the order.
+    """
     if FLOORS.get(room_of(path), 0) >= 5:
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "hash"
+        ):
             yield f"{path}:{node.lineno}: hash()"
     attributes = {name: truth for name, truth in set_names(tree).items() if name.startswith(".")}
-    scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    scopes = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     faults: dict[str, None] = {}  # a function within another is seen twice and told once
     for scope in [*scopes, tree]:
-        names = attributes | {name: truth for name, truth in set_names(scope).items() if not name.startswith(".")}
+        names = attributes | {
+            name: truth for name, truth in set_names(scope).items() if not name.startswith(".")
+        }
         for value in ordered_by(scope):
             if is_set(value, names) and not (scope is tree and isinstance(value, ast.Name)):
                 faults[f"{path}:{value.lineno}: iterates over a set: {ast.unparse(value)}"] = None
@@ -174,15 +225,26 @@ def name_faults(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def docstring_faults(path: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the public modules, classes, functions and methods that have no docstring, but for overrides."""
+    """Yield the public modules, classes, functions and methods that have no docstring, but for
+    overrides.
+    """
 
     def faults(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
         for child in node.body:
-            if not isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or child.name.startswith("_"):
+            if not isinstance(
+                child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ) or child.name.startswith("_"):
                 continue
-            overload = any("overload" in ast.unparse(decorator) for decorator in child.decorator_list)
-            setter = any(ast.unparse(decorator).endswith(".setter") for decorator in child.decorator_list)
-            overrides = any(ast.unparse(decorator).split(".")[-1] == "override" for decorator in child.decorator_list)
+            overload = any(
+                "overload" in ast.unparse(decorator) for decorator in child.decorator_list
+            )
+            setter = any(
+                ast.unparse(decorator).endswith(".setter") for decorator in child.decorator_list
+            )
+            overrides = any(
+                ast.unparse(decorator).split(".")[-1] == "override"
+                for decorator in child.decorator_list
+            )
             if ast.get_docstring(child) is None and not overload and not setter and not overrides:
                 yield f"{path}:{child.lineno}: {prefix}{child.name} has no docstring"
             if isinstance(child, ast.ClassDef):
@@ -198,8 +260,17 @@ def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     long: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body
-            lines = (node.end_lineno or 0) - body[0].lineno + 1 + (body[0].lineno - node.lineno if body is node.body else 1)
+            body = (
+                node.body[1:]
+                if ast.get_docstring(node) is not None and len(node.body) > 1
+                else node.body
+            )
+            lines = (
+                (node.end_lineno or 0)
+                - body[0].lineno
+                + 1
+                + (body[0].lineno - node.lineno if body is node.body else 1)
+            )
             if lines > FUNCTION_LINES:
                 long[f"{path}::{node.name}"] = max(lines, long.get(f"{path}::{node.name}", 0))
     return long
@@ -208,20 +279,30 @@ def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
 def type_names(modules: list[tuple[str, ast.Module]]) -> dict[str, list[str]]:
     """Return the public classes whose name stands in more than one module, with those modules.
 
-    Kafka's message schemas reuse the names of nested structures, so all of wire/messages/ counts as one module.
+    Kafka's message schemas reuse the names of nested structures, so all of wire/messages/ counts as
+    one module.
     """
     places: dict[str, list[str]] = {}
     for path, tree in modules:
         module = "wire/messages/" if path.startswith("wire/messages/") else path
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and module not in places.get(node.name, []):
+            if (
+                isinstance(node, ast.ClassDef)
+                and not node.name.startswith("_")
+                and module not in places.get(node.name, [])
+            ):
                 places.setdefault(node.name, []).append(module)
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
 def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, in circles of any length, TYPE_CHECKING included (Tarjan)."""
-    names = {"apportion." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path, _ in modules}
+    """Return the groups of modules that import each other, in circles of any length, TYPE_CHECKING
+    included (Tarjan).
+    """
+    names = {
+        "apportion." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        for path, _ in modules
+    }
     arrows: dict[str, list[str]] = {path: [] for path, _ in modules}
     for path, tree in modules:
         for node in ast.walk(tree):
@@ -260,17 +341,27 @@ def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
 def ratchet_faults(long: dict[str, int], allowed: dict[str, int], wall: int) -> list[str]:
     """What grew past the wall or past its row, and rows that may shrink or go."""
     grown = [
-        f"{name}: {lines} lines, wall {allowed.get(name, wall)}" for name, lines in long.items() if lines > allowed.get(name, wall)
+        f"{name}: {lines} lines, wall {allowed.get(name, wall)}"
+        for name, lines in long.items()
+        if lines > allowed.get(name, wall)
     ]
-    slack = [f"{name}: lower its row from {row} to {long.get(name, 0)}" for name, row in allowed.items() if long.get(name, 0) < row]
+    slack = [
+        f"{name}: lower its row from {row} to {long.get(name, 0)}"
+        for name, row in allowed.items()
+        if long.get(name, 0) < row
+    ]
     return grown + slack
 
 
 NAMED_HOSTS = re.compile(
-    r"(?i)\b(" + "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", r"repo1?\.maven", r"registry\.npmjs"]) + ")"
+    r"(?i)\b("
+    + "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", r"repo1?\.maven", r"registry\.npmjs"])
+    + ")"
 )
 INDEX_ADDRESS = re.compile(r"(?:index-url|find-links|trusted-host)[ =]+(?!-)\S*(?:://|\w\.\w)")
-MACHINE_PATH = re.compile(r"(?:^|[^A-Za-z0-9._/])/(?:" + "|".join(["work", "farm", "root", "tmp/(?:w|bash_jobs)"]) + ")/")
+MACHINE_PATH = re.compile(
+    r"(?:^|[^A-Za-z0-9._/])/(?:" + "|".join(["work", "farm", "root", "tmp/(?:w|bash_jobs)"]) + ")/"
+)
 
 
 def place_faults(path: str, text: str) -> Iterator[str]:
@@ -286,4 +377,7 @@ def sources() -> list[tuple[str, ast.Module]]:
     """Every module of the package, (path relative to src/apportion, syntax)."""
     files = sorted(SOURCE.rglob("*.py"))
     assert files
-    return [(file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text(), str(file))) for file in files]
+    return [
+        (file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text(), str(file)))
+        for file in files
+    ]

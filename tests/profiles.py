@@ -1,7 +1,9 @@
-"""How long properties search: Hypothesis profiles that scale the number of examples that each property asks for.
+"""How long properties search: Hypothesis profiles that scale the number of examples that each
+property asks for.
 
-`ci` is the default and takes the numbers as they are written. `quick` is for a contributor's inner loop, `long` for a search that
-nobody waits for. Choose one with Hypothesis' own option: `pytest --hypothesis-profile=long`.
+`ci` is the default and takes the numbers as they are written. `quick` is for a contributor's inner
+loop, `long` for a search that nobody waits for. Choose one with Hypothesis' own option: `pytest
+--hypothesis-profile=long`.
 """
 
 import os
@@ -13,7 +15,8 @@ from hypothesis import HealthCheck, settings
 SHARES = {"quick": 0.1, "ci": 1.0, "long": 20.0}
 """Profile -> how many of the examples that a property asks for are tried."""
 LEAST_EXAMPLES = 5
-INNER = "_hypothesis_internal_use_settings"  # where Hypothesis keeps the settings of a function; its own pytest plugin writes there
+# where Hypothesis keeps the settings of a function; its own pytest plugin writes there
+INNER = "_hypothesis_internal_use_settings"
 
 
 SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS")
@@ -21,26 +24,43 @@ SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS")
 
 
 def is_search() -> bool:
-    """Return whether this run is a search whose length somebody chose, so that no limit of time fits all of them."""
-    return settings.get_current_profile_name() == "long" or any(name in os.environ for name in SIZES)
+    """Return whether this run is a search whose length somebody chose, so that no limit of time
+    fits all of them.
+    """
+    return settings.get_current_profile_name() == "long" or any(
+        name in os.environ for name in SIZES
+    )
 
 
 def register():
-    """Register the profiles and load `ci`; Hypothesis' pytest plugin loads another one later if it is asked to."""
+    """Register the profiles and load `ci`; Hypothesis' pytest plugin loads another one later if it
+    is asked to.
+    """
     # how long an example takes, or takes to be drawn, says how busy the machine is
-    settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+    settings.register_profile(
+        "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    )
     settings.register_profile("quick", settings.get_profile("ci"))
     settings.register_profile("long", settings.get_profile("ci"))
     settings.load_profile("ci")
 
 
 def scaled(given: settings, share: float) -> settings:
-    """Return these settings with that share of their examples, but never fewer than LEAST_EXAMPLES unless fewer were asked for."""
-    return settings(given, max_examples=max(min(LEAST_EXAMPLES, given.max_examples), round(given.max_examples * share)))
+    """Return these settings with that share of their examples, but never fewer than LEAST_EXAMPLES
+    unless fewer were asked for.
+    """
+    return settings(
+        given,
+        max_examples=max(
+            min(LEAST_EXAMPLES, given.max_examples), round(given.max_examples * share)
+        ),
+    )
 
 
 def scaled_now(given: settings) -> settings:
-    """Return these settings as the loaded profile scales them: for a property that a test makes while it runs."""
+    """Return these settings as the loaded profile scales them: for a property that a test makes
+    while it runs.
+    """
     return scaled(given, SHARES.get(settings.get_current_profile_name(), 1.0))
 
 
@@ -54,9 +74,15 @@ def scale(items: Iterable) -> None:
 
 
 def place_of_settings(item) -> tuple | None:
-    """Return the object and the attribute that hold the settings of this test; None for a test that is no property."""
+    """Return the object and the attribute that hold the settings of this test; None for a test that
+    is no property.
+    """
     machine = getattr(item, "cls", None)
-    if machine is not None and issubclass(machine, TestCase) and isinstance(getattr(machine, "settings", None), settings):
+    if (
+        machine is not None
+        and issubclass(machine, TestCase)
+        and isinstance(getattr(machine, "settings", None), settings)
+    ):
         return machine, "settings"
     function = getattr(item.obj, "__func__", item.obj) if hasattr(item, "obj") else None
     return (function, INNER) if hasattr(function, INNER) else None

@@ -18,7 +18,11 @@ DEEDS = st.lists(
 
 def due_in(plain, now_ms):
     """What of a dict key -> time is due, in the order that is promised."""
-    return [key for at_ms, key in sorted((at_ms, key) for key, at_ms in plain.items()) if at_ms <= now_ms]
+    return [
+        key
+        for at_ms, key in sorted((at_ms, key) for key, at_ms in plain.items())
+        if at_ms <= now_ms
+    ]
 
 
 @given(DEEDS)
@@ -38,7 +42,9 @@ def test_deadlines_are_a_dict_in_the_order_of_time_and_key(deeds):
                 del plain[each]
         assert deadlines.next_at() == min(plain.values(), default=None)
         assert len(deadlines) == len(plain)
-        assert all(deadlines.at_or_none(each) == plain[each] and each in deadlines for each in plain)
+        assert all(
+            deadlines.at_or_none(each) == plain[each] and each in deadlines for each in plain
+        )
 
 
 def test_a_thousand_times_armed_is_one_deadline():

@@ -1,4 +1,6 @@
-"""Settings are declared once: the declaration is complete, and it is what the checks and the suggestions read."""
+"""Settings are declared once: the declaration is complete, and it is what the checks and the
+suggestions read.
+"""
 
 from typing import Annotated, TypedDict
 
@@ -31,7 +33,9 @@ def test_a_dataclass_says_its_defaults_in_its_fields():
     assert declared(BrokerSettings)["num_partitions"].default == BrokerSettings().num_partitions
 
 
-@pytest.mark.parametrize(("value", "fault"), [(0, "be at least 1"), (1, None), (9, None), (10, "be at most 9")])
+@pytest.mark.parametrize(
+    ("value", "fault"), [(0, "be at least 1"), (1, None), (9, None), (10, "be at most 9")]
+)
 def test_bounds_are_inclusive(value, fault):
     assert bounds_fault_or_none(declared(Parent)["first"], value) == fault
 
@@ -41,7 +45,9 @@ def test_the_nearest_name_is_suggested_or_none():
     assert nearest_or_none("x", ["num_partitions", "node_id"]) is None
 
 
-@pytest.mark.parametrize("owner", [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings])
+@pytest.mark.parametrize(
+    "owner", [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings]
+)
 def test_every_field_is_declared_with_a_sentence(owner):
     fields = [name for name in owner.__annotations__ if name != "group"]
     assert [name for name in fields if not declared(owner)[name].sentence.endswith(".")] == []

@@ -13,11 +13,16 @@ def test_codes_names_and_retriability_are_the_oracles():
 
 def test_every_code_has_one_plain_sentence_of_its_own():
     sentences = [code.sentence for code in Code]
-    assert all(sentence[0].isupper() and sentence.endswith(".") and len(sentence) < 100 for sentence in sentences)
+    assert all(
+        sentence[0].isupper() and sentence.endswith(".") and len(sentence) < 100
+        for sentence in sentences
+    )
     assert len({*sentences}) == len(sentences)
 
 
-@pytest.mark.parametrize(("value", "code"), [(110, Code.FENCED_MEMBER_EPOCH), (-1, Code.UNKNOWN_SERVER_ERROR)])
+@pytest.mark.parametrize(
+    ("value", "code"), [(110, Code.FENCED_MEMBER_EPOCH), (-1, Code.UNKNOWN_SERVER_ERROR)]
+)
 def test_a_number_finds_its_code(value, code):
     assert Code.of(value) is code is Code(value)
 
@@ -27,5 +32,8 @@ def test_a_number_without_a_name_is_an_unknown_server_error():
 
 
 def test_a_refusal_says_its_code_and_why():
-    assert str(Refused(Code.INVALID_REQUEST, "MemberId is empty.")) == "INVALID_REQUEST: MemberId is empty."
+    assert (
+        str(Refused(Code.INVALID_REQUEST, "MemberId is empty."))
+        == "INVALID_REQUEST: MemberId is empty."
+    )
     assert Refused(Code.NON_EMPTY_GROUP).why == Code.NON_EMPTY_GROUP.sentence

@@ -7,7 +7,12 @@ from apportion.readable import readable
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("grüp [bold] :fire:", "grüp [bold] :fire:"), ("a\nb\x1b[2J\x00", r"a\nb\x1b[2J\x00"), ("\u202egpj", r"\u202egpj"), ("", "")],
+    [
+        ("grüp [bold] :fire:", "grüp [bold] :fire:"),
+        ("a\nb\x1b[2J\x00", r"a\nb\x1b[2J\x00"),
+        ("\u202egpj", r"\u202egpj"),
+        ("", ""),
+    ],
 )
 def test_only_what_cannot_be_printed_is_escaped(text, shown):
     assert readable(text) == shown

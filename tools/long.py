@@ -1,8 +1,10 @@
-"""`make long`: searches that nobody waits for, each from a fresh seed; a failure is played again by the command that is printed.
+"""`make long`: searches that nobody waits for, each from a fresh seed; a failure is played again by
+the command that is printed.
 
-A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which .ci/run can afford, and leaves
-out the properties: `make test` plays all of them, and Hypothesis draws a seed of its own for each run. Every search is run,
-whatever became of those before it; the exit code is 1 where one failed.
+A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which
+.ci/run can afford, and leaves out the properties: `make test` plays all of them, and Hypothesis
+draws a seed of its own for each run. Every search is run, whatever became of those before it; the
+exit code is 1 where one failed.
 """
 
 import argparse
@@ -18,11 +20,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ".venv/bin/python"
 FRESH_SEEDS = 10**9
-PROPERTIES = "tests/assign tests/columns tests/coord tests/member tests/node tests/store tests/streams tests/wire"
+PROPERTIES = (
+    "tests/assign tests/columns tests/coord tests/member tests/node tests/store tests/streams "
+    "tests/wire"
+)
 
 
 class Search(NamedTuple):
-    """One search. command: with {seed} and {size} in it. full, sample: its size in `make long`, and in CI (0: not there)."""
+    """One search. command: with {seed} and {size} in it. full, sample: its size in `make long`, and
+    in CI (0: not there).
+    """
 
     name: str
     command: str
@@ -37,31 +44,53 @@ class Search(NamedTuple):
 
 SIM = "{{python}} -m apportion.cli.main sim --protocol {} --first {{seed}} --runs {{size}}"
 DIFFERENTIAL = (
-    "env APPORTION_DIFFERENTIAL_FIRST={{seed}} APPORTION_DIFFERENTIAL_SCRIPTS={{size}} {{python}} -m pytest {} -k say_the_same"
+    "env APPORTION_DIFFERENTIAL_FIRST={{seed}} APPORTION_DIFFERENTIAL_SCRIPTS={{size}} "
+    "{{python}} -m pytest {} -k say_the_same"
 )
 SEARCHES = (
-    *(Search(f"sim-{protocol}", SIM.format(protocol), 20_000, 200) for protocol in ("consumer", "classic", "mixed")),
-    Search("rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1),
+    *(
+        Search(f"sim-{protocol}", SIM.format(protocol), 20_000, 200)
+        for protocol in ("consumer", "classic", "mixed")
+    ),
+    Search(
+        "rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1
+    ),
     Search(
         "properties",
-        "{python} -m pytest --numprocesses=2 --hypothesis-profile=long --hypothesis-seed={seed} {properties}",
+        "{python} -m pytest --numprocesses=2 --hypothesis-profile=long "
+        "--hypothesis-seed={seed} {properties}",
         1,
     ),
     Search("differential", DIFFERENTIAL.format("tests/kafka/test_differential.py"), 3_000, 60),
-    Search("differential-classic", DIFFERENTIAL.format("tests/kafka/test_differential_classic.py"), 1_000, 30),
+    Search(
+        "differential-classic",
+        DIFFERENTIAL.format("tests/kafka/test_differential_classic.py"),
+        1_000,
+        30,
+    ),
     Search(
         "kills",
-        "env APPORTION_KILLS={size} APPORTION_KILLS_SEED={seed} {python} -m pytest tests/compat/test_kill.py",
+        "env APPORTION_KILLS={size} APPORTION_KILLS_SEED={seed} {python} -m pytest "
+        "tests/compat/test_kill.py",
         300,
         20,
     ),
-    Search("mutants", "{python} tools/mutants.py --seed {seed} --sample {size} --survivors-allowed", 100, 3),
+    Search(
+        "mutants",
+        "{python} tools/mutants.py --seed {seed} --sample {size} --survivors-allowed",
+        100,
+        3,
+    ),
 )
 
 
 def chosen(only: list[str], is_sample: bool) -> list[Search]:
     """Return the searches that were asked for, in their order."""
-    return [search for search in SEARCHES if (search.name in only if only else not is_sample or search.sample)]
+    return [
+        search
+        for search in SEARCHES
+        if (search.name in only if only else not is_sample or search.sample)
+    ]
 
 
 def is_fine(search: Search, line: str) -> bool:
@@ -69,17 +98,34 @@ def is_fine(search: Search, line: str) -> bool:
     print(f"== {search.name}: {line}", flush=True)
     started = time.monotonic()
     code = subprocess.run(
-        shlex.split(line), cwd=ROOT, stdin=subprocess.DEVNULL, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+        shlex.split(line),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
     ).returncode
-    print(f"== {search.name}: {'holds' if code == 0 else f'exit code {code}'} after {time.monotonic() - started:.0f} s", flush=True)
+    print(
+        f"== {search.name}: {'holds' if code == 0 else f'exit code {code}'} after "
+        f"{time.monotonic() - started:.0f} s",
+        flush=True,
+    )
     return code == 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Play the searches and name those that failed. Return the exit code."""
-    parser = argparse.ArgumentParser(prog="make long ARGS=...", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--seed", type=int, default=None, help="where all begin; drawn afresh if not said")
-    parser.add_argument("--only", action="append", default=[], choices=[search.name for search in SEARCHES], help="this search")
+    parser = argparse.ArgumentParser(
+        prog="make long ARGS=...", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="where all begin; drawn afresh if not said"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=[search.name for search in SEARCHES],
+        help="this search",
+    )
     parser.add_argument("--sample", action="store_true", help="the small sizes, as CI plays them")
     said = parser.parse_args(arguments)
     seed = secrets.randbelow(FRESH_SEEDS) if said.seed is None else said.seed
@@ -90,7 +136,10 @@ def main(arguments: list[str] | None = None) -> int:
             failed.append((search.name, line))
     small = " --sample" if said.sample else ""
     for name, line in failed:
-        print(f"{name} failed. Again:\n    make long ARGS='--seed {seed} --only {name}{small}'\nwhich is\n    {line}")
+        print(
+            f"{name} failed. Again:\n    make long ARGS='--seed {seed} --only "
+            f"{name}{small}'\nwhich is\n    {line}"
+        )
     return 1 if failed else 0
 
 

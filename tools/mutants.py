@@ -1,10 +1,12 @@
-"""Do the tests see? Mutants of the coordinator and of the members, given to the unit tests and then to the simulator.
+"""Do the tests see? Mutants of the coordinator and of the members, given to the unit tests and then
+to the simulator.
 
-A mutant is one small change that cosmic-ray knows (a comparison, a number, a condition, a loop...). A seeded sample of those that
-change code is tried: first the unit tests, then, where they miss it, the simulator under its first seeds. What was found out is
-kept in `mutants-out/results.json` and not tried again: a killed mutant while its file stays, a survivor while nothing below it
-changes. Each survivor is explained in `tools/survivors.txt`. How mutants are made and judged is in `tools/mutation.py` and here;
-what the figures mean stands in docs/mutants.md.
+A mutant is one small change that cosmic-ray knows (a comparison, a number, a condition, a loop...).
+A seeded sample of those that change code is tried: first the unit tests, then, where they miss it,
+the simulator under its first seeds. What was found out is kept in `mutants-out/results.json` and
+not tried again: a killed mutant while its file stays, a survivor while nothing below it changes.
+Each survivor is explained in `tools/survivors.txt`. How mutants are made and judged is in
+`tools/mutation.py` and here; what the figures mean stands in docs/mutants.md.
 """
 
 import argparse
@@ -30,7 +32,8 @@ from tools.trial import Tree, digest  # noqa: E402
 OUT = ROOT / "mutants-out" / "results.json"
 SURVIVORS = ROOT / "tools" / "survivors.txt"
 SEED, SAMPLE, SEEDS, TARGET = 848, 200, 100, 0.9
-TESTS_LIMIT_S, SEED_LIMIT_S = 90, 30  # of processor time: several times what all tests, and a long seed, need
+# of processor time: several times what all tests, and a long seed, need
+TESTS_LIMIT_S, SEED_LIMIT_S = 90, 30
 REASONS = {
     "equivalent": "no run can tell it from the original",
     "text": "only words for people differ",
@@ -55,7 +58,13 @@ class Findings:
 
     def row(self, mutant: Mutant) -> Finding:
         """The row of the mutant; a new one where its file has changed since."""
-        fresh = {"name": mutant.name, "line": mutant.line, "minus": mutant.minus, "plus": mutant.plus, "digest": mutant.digest}
+        fresh = {
+            "name": mutant.name,
+            "line": mutant.line,
+            "minus": mutant.minus,
+            "plus": mutant.plus,
+            "digest": mutant.digest,
+        }
         row = self.of.get(mutant.name)
         if row is None or row["digest"] != mutant.digest:
             row = self.of[mutant.name] = fresh
@@ -64,7 +73,10 @@ class Findings:
     def keep(self) -> None:
         """Everything known is in the file."""
         self.path.parent.mkdir(exist_ok=True)
-        text = json.dumps({"baseline": self.baseline, "mutants": [self.of[name] for name in sorted(self.of)]}, indent=1)
+        text = json.dumps(
+            {"baseline": self.baseline, "mutants": [self.of[name] for name in sorted(self.of)]},
+            indent=1,
+        )
         draft = self.path.with_suffix(".new")
         draft.write_text(text + "\n")
         draft.replace(self.path)
@@ -85,16 +97,28 @@ def verdict(row: Finding) -> str:
 
 
 def is_known(row: Finding, by: str, state: str) -> bool:
-    """True where trying again could say nothing new. state: the digest of all that the trial looks at."""
+    """True where trying again could say nothing new. state: the digest of all that the trial looks
+    at.
+    """
     return killed(row, by) or row.get(by, {}).get("state") == state
 
 
 def run_all(
-    mutants: list[Mutant], findings: Findings, by: str, state: str, jobs: int, trial: Callable[[Tree, Mutant], Finding]
+    mutants: list[Mutant],
+    findings: Findings,
+    by: str,
+    state: str,
+    jobs: int,
+    trial: Callable[[Tree, Mutant], Finding],
 ) -> None:
-    """Each mutant that is not known yet has been tried, `jobs` at a time, in private copies of the tree."""
+    """Each mutant that is not known yet has been tried, `jobs` at a time, in private copies of the
+    tree.
+    """
     todo = [mutant for mutant in mutants if not is_known(findings.row(mutant), by, state)]
-    print(f"{by}: {len(todo)} mutants to try, {len(mutants) - len(todo)} known from before", flush=True)
+    print(
+        f"{by}: {len(todo)} mutants to try, {len(mutants) - len(todo)} known from before",
+        flush=True,
+    )
     if not todo:
         return
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(jobs) as pool:
@@ -116,7 +140,11 @@ def run_all(
             findings.row(mutant)[by] = finding | {"state": state}
             findings.keep()
             end = f"killed by {finding['what']}" if finding["killed"] else "LIVES"
-            print(f"{by} {count:3}/{len(todo)}  {finding['seconds']:6.1f} s  {mutant.file}:{mutant.line}  {end}", flush=True)
+            print(
+                f"{by} {count:3}/{len(todo)}  {finding['seconds']:6.1f} s  "
+                f"{mutant.file}:{mutant.line}  {end}",
+                flush=True,
+            )
 
 
 def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
@@ -127,12 +155,23 @@ def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         sound = Tree(ROOT, Path(place) / "sound").tests(None, limit_s=TESTS_LIMIT_S)
     if sound["killed"]:
-        raise SystemExit(f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not.")
-    run_all(mutants, findings, "tests", state, jobs, lambda tree, mutant: tree.tests(mutant, limit_s=TESTS_LIMIT_S))
+        raise SystemExit(
+            f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not."
+        )
+    run_all(
+        mutants,
+        findings,
+        "tests",
+        state,
+        jobs,
+        lambda tree, mutant: tree.tests(mutant, limit_s=TESTS_LIMIT_S),
+    )
 
 
 def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) -> None:
-    """The simulator has seen every one of these mutants. Seeds that fail without any mutant are left out."""
+    """The simulator has seen every one of these mutants. Seeds that fail without any mutant are
+    left out.
+    """
     state = f"{digest(ROOT, ('src/apportion',))} {count}"
     if findings.baseline.get("state") != state:
         with tempfile.TemporaryDirectory(prefix="mutants-") as place:
@@ -141,16 +180,29 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
             while (found := sound.seeds(None, count, failing, SEED_LIMIT_S))["killed"]:
                 if found["seed"] < 0:
                     raise SystemExit(f"mutants: the simulator does not start: {found['why']}")
-                print(f"seeds: without any mutant, seed {found['seed']} breaks {found['what']}: left out", flush=True)
+                print(
+                    f"seeds: without any mutant, seed {found['seed']} breaks "
+                    f"{found['what']}: left out",
+                    flush=True,
+                )
                 failing.append(found["seed"])
         findings.baseline = {"state": state, "failing": failing}
         findings.keep()
     left_out = findings.baseline["failing"]
-    run_all(mutants, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, left_out, SEED_LIMIT_S))
+    run_all(
+        mutants,
+        findings,
+        "seeds",
+        state,
+        jobs,
+        lambda tree, mutant: tree.seeds(mutant, count, left_out, SEED_LIMIT_S),
+    )
 
 
 def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:
-    """What `survivors.txt` says: (file, line before, line after) -> (reason, why). ValueError for a block of another form."""
+    """What `survivors.txt` says: (file, line before, line after) -> (reason, why). ValueError for a
+    block of another form.
+    """
     known = {}
     for block in text.split("\n\n"):
         lines = [line for line in block.strip().splitlines() if not line.startswith("#")]
@@ -159,20 +211,40 @@ def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:
         said = [line for line in lines[1:] if line[:2] not in ("- ", "+ ")]
         reason, _, why = " ".join(said).partition(": ")
         if reason not in REASONS or not why:
-            raise ValueError(f"survivors.txt: after the change of {lines[0]} stands one of {', '.join(REASONS)}, a colon, and why.")
-        minus, plus = ("\n".join(line[2:].strip() for line in lines[1:] if line[0] == sign) for sign in "-+")
+            raise ValueError(
+                f"survivors.txt: after the change of {lines[0]} stands one of "
+                f"{', '.join(REASONS)}, a colon, and why."
+            )
+        minus, plus = (
+            "\n".join(line[2:].strip() for line in lines[1:] if line[0] == sign) for sign in "-+"
+        )
         known[lines[0], minus, plus] = (reason, why)
     return known
 
 
-def report(rows: list[tuple[Mutant, Finding]], known: dict[tuple[str, str, str], tuple[str, str]], console: Console) -> float:
-    """The tables are printed; returns the share that was killed of all that were tried to the end."""
-    table = Table("what is changed", "mutants", "killed by tests", "killed by seeds", "live", "not tried to the end")
+def report(
+    rows: list[tuple[Mutant, Finding]],
+    known: dict[tuple[str, str, str], tuple[str, str]],
+    console: Console,
+) -> float:
+    """The tables are printed; returns the share that was killed of all that were tried to the
+    end.
+    """
+    table = Table(
+        "what is changed",
+        "mutants",
+        "killed by tests",
+        "killed by seeds",
+        "live",
+        "not tried to the end",
+    )
     ends = Counter((kind_of(mutant.operator), verdict(row)) for mutant, row in rows)
     for kind in sorted({kind for kind, _ in ends}):
         counts = [ends[kind, end] for end in ("tests", "seeds", "lives", "open")]
         table.add_row(kind, *(str(count or "") for count in (sum(counts), *counts)))
-    sums = [sum(verdict(row) == end for _, row in rows) for end in ("tests", "seeds", "lives", "open")]
+    sums = [
+        sum(verdict(row) == end for _, row in rows) for end in ("tests", "seeds", "lives", "open")
+    ]
     table.add_section()
     table.add_row("all", *(str(count or "") for count in (len(rows), *sums)), style="bold")
     console.print(table)
@@ -180,12 +252,14 @@ def report(rows: list[tuple[Mutant, Finding]], known: dict[tuple[str, str, str],
     _report_living([mutant for mutant, row in rows if verdict(row) == "lives"], known, console)
     alone = [killed(row, "seeds") for _, row in rows if "seeds" in row]
     console.print(
-        f"The simulator, which was given {len(alone)} of these, killed {sum(alone)}; the tests missed {sums[1] + sums[2]}."
+        f"The simulator, which was given {len(alone)} of these, killed {sum(alone)}; the "
+        f"tests missed {sums[1] + sums[2]}."
     )
     tried = len(rows) - sums[3]
     share = (sums[0] + sums[1]) / tried if tried else 0.0
     console.print(
-        f"{sums[0] + sums[1]} of {tried} mutants killed: {share:.1%} (aim: {TARGET:.0%}); {sums[3]} not tried to the end."
+        f"{sums[0] + sums[1]} of {tried} mutants killed: {share:.1%} (aim: {TARGET:.0%}); "
+        f"{sums[3]} not tried to the end."
     )
     return share
 
@@ -194,11 +268,17 @@ def _report_seeds(rows: list[tuple[Mutant, Finding]], console: Console) -> None:
     if rows:
         table = Table("missed by the tests, killed by the simulator", "seed", "law")
         for mutant, row in rows:
-            table.add_row(f"{mutant.file}:{mutant.line}  {mutant.change}", str(row["seeds"]["seed"]), row["seeds"]["what"])
+            table.add_row(
+                f"{mutant.file}:{mutant.line}  {mutant.change}",
+                str(row["seeds"]["seed"]),
+                row["seeds"]["what"],
+            )
         console.print(table)
 
 
-def _report_living(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], tuple[str, str]], console: Console) -> None:
+def _report_living(
+    mutants: Iterable[Mutant], known: dict[tuple[str, str, str], tuple[str, str]], console: Console
+) -> None:
     by_reason: dict[str, list[Mutant]] = {}
     for mutant in mutants:
         reason = known.get((mutant.file, mutant.minus, mutant.plus), ("", ""))[0]
@@ -206,28 +286,56 @@ def _report_living(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], 
     if by_reason:
         table = Table("why it lives", "mutants", "that is")
         for reason, living in sorted(by_reason.items()):
-            table.add_row(reason or "[red]not explained[/]", str(len(living)), REASONS.get(reason, "say it in tools/survivors.txt"))
+            table.add_row(
+                reason or "[red]not explained[/]",
+                str(len(living)),
+                REASONS.get(reason, "say it in tools/survivors.txt"),
+            )
         console.print(table)
     for mutant in by_reason.get("", []):
-        console.print(f"not explained, line {mutant.line}:\n{mutant.file}\n{mutant.change}\n", markup=False, highlight=False)
+        console.print(
+            f"not explained, line {mutant.line}:\n{mutant.file}\n{mutant.change}\n",
+            markup=False,
+            highlight=False,
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try what is not known, print the report. Exit code 1 where too few were killed, or a survivor is not explained.
+    """Try what is not known, print the report. Exit code 1 where too few were killed, or a survivor
+    is not explained.
 
     Raises SystemExit with a sentence where the tests do not pass without a mutant.
     """
-    parser = argparse.ArgumentParser(prog="make mutants ARGS=...", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument(
-        "--sample", type=int, default=SAMPLE, help=f"how many mutants (a smaller sample is part of a larger; {SAMPLE})"
+    parser = argparse.ArgumentParser(
+        prog="make mutants ARGS=...", description=(__doc__ or "").split("\n\n")[0]
     )
-    parser.add_argument("--seed", type=int, default=SEED, help=f"of the sample: another seed, other mutants ({SEED})")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"simulator seeds for each that the tests miss ({SEEDS}; 0: none)")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=SAMPLE,
+        help=f"how many mutants (a smaller sample is part of a larger; {SAMPLE})",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=SEED,
+        help=f"of the sample: another seed, other mutants ({SEED})",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=SEEDS,
+        help=f"simulator seeds for each that the tests miss ({SEEDS}; 0: none)",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time (2)")
-    parser.add_argument("--alone", action="store_true", help="give the simulator also those that the tests kill")
+    parser.add_argument(
+        "--alone", action="store_true", help="give the simulator also those that the tests kill"
+    )
     parser.add_argument("--report", action="store_true", help="only print what is known")
     parser.add_argument(
-        "--survivors-allowed", action="store_true", help="exit code 0 however many live: those of a new seed are not explained yet"
+        "--survivors-allowed",
+        action="store_true",
+        help="exit code 0 however many live: those of a new seed are not explained yet",
     )
     said = parser.parse_args(arguments)
     findings = Findings(OUT)
@@ -240,7 +348,11 @@ def main(arguments: list[str] | None = None) -> int:
     known = explanations(SURVIVORS.read_text())
     rows = [(mutant, findings.row(mutant)) for mutant in mutants]
     share = report(rows, known, Console(width=None if sys.stdout.isatty() else 160))
-    explained = all((mutant.file, mutant.minus, mutant.plus) in known for mutant, row in rows if verdict(row) == "lives")
+    explained = all(
+        (mutant.file, mutant.minus, mutant.plus) in known
+        for mutant, row in rows
+        if verdict(row) == "lives"
+    )
     return 0 if said.survivors_allowed or (share >= TARGET and explained) else 1
 
 

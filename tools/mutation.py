@@ -1,8 +1,10 @@
-"""Which mutants there are: every change that cosmic-ray knows to make in `coord/` and `member/` and that changes code.
+"""Which mutants there are: every change that cosmic-ray knows to make in `coord/` and `member/` and
+that changes code.
 
-Left out are changes of annotations, docstrings, type aliases, protocols and imports of the future, those that Python does not
-compile, and those that compile to the same code. The sample is drawn so that it hardly moves when a file is edited: each mutant has
-a random rank of its own, from the seed and its name, and the lowest ranks are taken.
+Left out are changes of annotations, docstrings, type aliases, protocols and imports of the future,
+those that Python does not compile, and those that compile to the same code. The sample is drawn so
+that it hardly moves when a file is edited: each mutant has a random rank of its own, from the seed
+and its name, and the lowest ranks are taken.
 """
 
 import ast
@@ -23,7 +25,9 @@ from cosmic_ray.operators.provider import OperatorProvider
 ROOMS = ("coord", "member")
 PROVIDER = OperatorProvider()
 OPERATORS = {name: PROVIDER[name] for name in PROVIDER if not PROVIDER[name].arguments()}
-"""cosmic-ray's operators by name, but for those that replace variables by numbers of their own drawing."""
+"""cosmic-ray's operators by name, but for those that replace variables by numbers of their own
+drawing.
+"""
 
 KINDS = {
     "ReplaceComparisonOperator": "a comparison",
@@ -64,13 +68,19 @@ class Point(NamedTuple):
 
 
 class Mutant:
-    """One changed module. text: the whole module. minus, plus: the lines that differ, before and after, without indentation."""
+    """One changed module. text: the whole module. minus, plus: the lines that differ, before and
+    after, without indentation.
+    """
 
     def __init__(self, point: Point, before: str, text: str) -> None:
         self.file, self.operator, self.occurrence, self.line = point
         self.name, self.text = point.name, text
-        lines = list(difflib.unified_diff(before.splitlines(), text.splitlines(), n=0, lineterm=""))[2:]
-        self.minus, self.plus = ("\n".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
+        lines = list(
+            difflib.unified_diff(before.splitlines(), text.splitlines(), n=0, lineterm="")
+        )[2:]
+        self.minus, self.plus = (
+            "\n".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+"
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -80,13 +90,19 @@ class Mutant:
     @property
     def change(self) -> str:
         """The lines that differ, as in a diff."""
-        signed = [f"{sign} {line}" for sign, text in (("-", self.minus), ("+", self.plus)) for line in text.splitlines()]
+        signed = [
+            f"{sign} {line}"
+            for sign, text in (("-", self.minus), ("+", self.plus))
+            for line in text.splitlines()
+        ]
         return "\n".join(signed)
 
     @property
     def module(self) -> str:
         """The module's dotted name."""
-        return "apportion." + self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        return "apportion." + self.file.removesuffix(".py").removesuffix("/__init__").replace(
+            "/", "."
+        )
 
 
 def points(package: Path) -> list[Point]:
@@ -97,14 +113,23 @@ def points(package: Path) -> list[Point]:
         for name, operator in OPERATORS.items():
             places = [place for node in nodes for place in operator().mutation_positions(node)]
             relative = file.relative_to(package).as_posix()
-            found += [Point(relative, name, number, start[0]) for number, (start, _) in enumerate(places)]
+            found += [
+                Point(relative, name, number, start[0]) for number, (start, _) in enumerate(places)
+            ]
     return sorted(found)
 
 
 def sample(package: Path, count: int, seed: int) -> list[Mutant]:
-    """`count` mutants that change code, the same ones for the same seed and source; fewer where there are not so many."""
-    ranked = sorted(points(package), key=lambda point: (Random(f"{seed} {point.name}").random(), point))
-    return sorted(_first(count, _mutants(package, ranked)), key=lambda mutant: (mutant.file, mutant.line, mutant.name))
+    """`count` mutants that change code, the same ones for the same seed and source; fewer where
+    there are not so many.
+    """
+    ranked = sorted(
+        points(package), key=lambda point: (Random(f"{seed} {point.name}").random(), point)
+    )
+    return sorted(
+        _first(count, _mutants(package, ranked)),
+        key=lambda mutant: (mutant.file, mutant.line, mutant.name),
+    )
 
 
 def _first(count: int, mutants: Iterator[Mutant]) -> list[Mutant]:
@@ -130,7 +155,9 @@ def mutant_or_none(text: str, operator: str, occurrence: int) -> str | None:
 
 
 def changes_code(before: CodeType, mutated: str) -> bool:
-    """True where the mutated module compiles, and to something else than `before`, of which `compiled` was asked."""
+    """True where the mutated module compiles, and to something else than `before`, of which
+    `compiled` was asked.
+    """
     try:
         return compiled(mutated) != before
     except SyntaxError:
@@ -138,13 +165,25 @@ def changes_code(before: CodeType, mutated: str) -> bool:
 
 
 def compiled(text: str) -> CodeType:
-    """What Python makes of the module, blind to where things stand and to what only readers and type checkers see."""
+    """What Python makes of the module, blind to where things stand and to what only readers and
+    type checkers see.
+    """
     tree = _CodeOnly().visit(ast.parse(text))
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern):
+        if isinstance(
+            node,
+            ast.expr
+            | ast.stmt
+            | ast.excepthandler
+            | ast.arg
+            | ast.keyword
+            | ast.alias
+            | ast.pattern,
+        ):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0
-    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # `is` between a value and a number
+    # `is` between a value and a number
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
         return compile(ast.fix_missing_locations(tree), "module", "exec", dont_inherit=True)
 
 
@@ -180,5 +219,7 @@ class _CodeOnly(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         name = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
-        is_type = name[:1].isupper() and (not name.isupper() or "TypeVar" in ast.unparse(node.value))
+        is_type = name[:1].isupper() and (
+            not name.isupper() or "TypeVar" in ast.unparse(node.value)
+        )
         return ast.Pass() if is_type else self.generic_visit(node)

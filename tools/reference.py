@@ -1,4 +1,6 @@
-"""The pages of docs/reference that are printed from the code itself while the site is built: the API and the command line."""
+"""The pages of docs/reference that are printed from the code itself while the site is built: the
+API and the command line.
+"""
 
 import re
 import subprocess
@@ -19,7 +21,9 @@ MODULES = {  # public module -> what it is for
     "apportion.streams": "the topology of a Kafka Streams application",
     "apportion.testing": "what tests of a Kafka program need",
 }
-"""The public face, in the order of the navigation. A module that the package does not have is left out."""
+"""The public face, in the order of the navigation. A module that the package does not have is left
+out.
+"""
 
 EXAMPLE = re.compile(r"(?:^(?:Example: )?apportion .*\n)+", re.MULTILINE)
 
@@ -36,16 +40,22 @@ def pages() -> dict[str, str]:
 
 
 def api_page(module: str) -> str:
-    """Return the page of one public module; mkdocstrings fills it from annotations and docstrings."""
+    """Return the page of one public module; mkdocstrings fills it from annotations and
+    docstrings.
+    """
     head = f"# {module}\n\n`{module}` has {MODULES[module]}.\n"
-    names = [name for name in getattr(import_module(module), "__all__", ()) if not name.startswith("__")]
+    names = [
+        name for name in getattr(import_module(module), "__all__", ()) if not name.startswith("__")
+    ]
     if not names:
         return f"{head}\n::: {module}\n    options:\n      show_root_heading: false\n"
     return head + "".join(f"\n::: {_home(module, name)}\n" for name in names)
 
 
 def _home(module: str, name: str) -> str:
-    """Return the dotted name under which a public object is defined; a constant counts as the module's own."""
+    """Return the dotted name under which a public object is defined; a constant counts as the
+    module's own.
+    """
     value = getattr(import_module(module), name)
     if isinstance(value, type | FunctionType):
         return f"{value.__module__}.{value.__qualname__}"
@@ -54,7 +64,16 @@ def _home(module: str, name: str) -> str:
 
 def command_line_page() -> str:
     """Return the page of the command `apportion`, as typer prints it, with examples as code."""
-    command = [sys.executable, "-m", "typer", "apportion.cli.main", "utils", "docs", "--name", "apportion"]
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "apportion.cli.main",
+        "utils",
+        "docs",
+        "--name",
+        "apportion",
+    ]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     told = told.replace("&#x27;", "'").replace("# `apportion`\n", "# The command line\n", 1)
     return EXAMPLE.sub(lambda found: f"```text\n{found[0].replace('Example: ', '')}```\n", told)

@@ -9,8 +9,9 @@ from tests.laws import FLOORS, SOURCE, room_of
 
 HEAD = """# Rooms
 
-Every module, with the first sentence of its docstring; printed by `make docs`. A *room* is a package or a module right under
-`apportion`. It imports from rooms of lower floors only. [ARCHITECTURE.md](../ARCHITECTURE.md) says where to begin.
+Every module, with the first sentence of its docstring; printed by `make docs`. A *room* is a
+package or a module right under `apportion`. It imports from rooms of lower floors only.
+[ARCHITECTURE.md](../ARCHITECTURE.md) says where to begin.
 """
 SENTENCE = re.compile(r"(.+?(?<!e\.g)(?<!i\.e)\.)(?:\s|$)", re.DOTALL)
 
@@ -37,7 +38,11 @@ def rooms_page() -> str:
 def _room(room: str, files: Iterable[Path]) -> str:
     """Return a package: its sentence, and a line for each module."""
     folder = SOURCE / room
-    lines = [_line(path, path.relative_to(folder).as_posix()) for path in files if path.name != "__init__.py"]
+    lines = [
+        _line(path, path.relative_to(folder).as_posix())
+        for path in files
+        if path.name != "__init__.py"
+    ]
     return f"\n### {room}\n\n{_sentence(folder / '__init__.py')}\n\n{''.join(lines)}"
 
 

@@ -12,8 +12,8 @@ from apportion.spark.options import OPTIONS
 
 HEAD = """# Settings and options
 
-The tables are printed from the code by `make docs`. An unknown name is refused with the nearest known one, and a value that is
-out of bounds with a sentence that says what it must be.
+The tables are printed from the code by `make docs`. An unknown name is refused with the nearest
+known one, and a value that is out of bounds with a sentence that says what it must be.
 """
 BROKER = """
 ## The broker
@@ -44,7 +44,8 @@ Keyword arguments, beside those of a `Consumer` that a Streams group leaves open
 SPARK = """
 ## The Spark source
 
-Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) says what they mean together.
+Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) says what they mean
+together.
 
 """
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
@@ -68,16 +69,23 @@ def settings_page() -> str:
 
 
 def _as_texts(settings: Iterable[Setting]) -> list[Setting]:
-    """Return settings that are given as texts: dots in their names, and true and false in small letters."""
+    """Return settings that are given as texts: dots in their names, and true and false in small
+    letters.
+    """
     texts = []
     for setting in settings:
-        default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+        default = (
+            str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+        )
         texts.append(replace(setting, name=setting.name.replace("_", "."), default=default))
     return texts
 
 
 def _table(settings: Iterable[Setting]) -> str:
-    return TABLE + "".join(f"| `{each.name}` | {_default(each)} | {_values(each)} | {each.sentence} |\n" for each in settings)
+    return TABLE + "".join(
+        f"| `{each.name}` | {_default(each)} | {_values(each)} | {each.sentence} |\n"
+        for each in settings
+    )
 
 
 def _default(setting: Setting) -> str:

@@ -1,7 +1,8 @@
 """Hooks of mkdocs: the pages of the site that are not in docs/, and links as they must be there.
 
-Pages at the root of the repository (ARCHITECTURE.md and its like) appear on the site under their own names. A link to a file
-that is no page, such as a module, becomes its path in plain text, because the site has no copy of the sources.
+Pages at the root of the repository (ARCHITECTURE.md and its like) appear on the site under their
+own names. A link to a file that is no page, such as a module, becomes its path in plain text,
+because the site has no copy of the sources.
 """
 
 import os
@@ -14,10 +15,21 @@ from mkdocs.structure.pages import Page
 from tools import reference
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
-"""Pages at the root of the repository that are pages of the site. README.md is not: docs/index.md stands in its place."""
+ROOT_PAGES = (
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+)
+"""Pages at the root of the repository that are pages of the site. README.md is not: docs/index.md
+stands in its place.
+"""
 
-CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`(?!\])|\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)", re.DOTALL)
+CODE_OR_LINK = re.compile(
+    r"```.*?```|`[^`\n]*`(?!\])|\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)",
+    re.DOTALL,
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -30,7 +42,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for section in config.nav or []:
         for title, entries in section.items():
             if isinstance(entries, list):
-                section[title] = [{entry: many[entry]} if isinstance(entry, str) and entry in many else entry for entry in entries]
+                section[title] = [
+                    {entry: many[entry]} if isinstance(entry, str) and entry in many else entry
+                    for entry in entries
+                ]
     return config
 
 

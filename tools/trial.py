@@ -1,4 +1,6 @@
-"""One mutant on trial: a private copy of the source, and a fresh Python that tests or simulates what stands in it."""
+"""One mutant on trial: a private copy of the source, and a fresh Python that tests or simulates
+what stands in it.
+"""
 
 import hashlib
 import json
@@ -22,7 +24,9 @@ LEFT_OUT = ("test_guards.py",)
 """Tests of the tests: slow, and they say nothing of a mutant that the others do not."""
 
 TIME_LIMIT = -signal.SIGPROF
-"""The exit code of a trial that used up its processor time. Only that is limited: on a busy machine a sound trial may take long."""
+"""The exit code of a trial that used up its processor time. Only that is limited: on a busy machine
+a sound trial may take long.
+"""
 
 FOREIGN = 70
 """The exit code of a trial that looked at another module than the mutated one."""
@@ -54,7 +58,8 @@ for seed in range(count):
     if seed in left_out:
         continue
     signal.setitimer(signal.ITIMER_PROF, limit_s)
-    print(json.dumps({"seed": seed, "what": "no-end", "why": f"still running after {limit_s:.0f} s"}), flush=True)
+    no_end = {"seed": seed, "what": "no-end", "why": f"still running after {limit_s:.0f} s"}
+    print(json.dumps(no_end), flush=True)
     try:
         broken = play(drawn(seed)).broken
         law, why = (broken.law, broken.why) if broken else ("", "")
@@ -71,15 +76,22 @@ Finding = dict[str, Any]
 def digest(root: Path, folders: Iterable[str]) -> str:
     """Of every file of source and scripts in these folders."""
     sum_ = hashlib.sha256()
-    for file in sorted(file for folder in folders for file in (root / folder).rglob("*") if file.suffix in (".py", ".txt")):
+    for file in sorted(
+        file
+        for folder in folders
+        for file in (root / folder).rglob("*")
+        if file.suffix in (".py", ".txt")
+    ):
         sum_.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return sum_.hexdigest()[:16]
 
 
 class Tree:
-    """A private copy of the package and of the tests that concern the mutants; nobody else sees what is changed in it.
+    """A private copy of the package and of the tests that concern the mutants; nobody else sees
+    what is changed in it.
 
-    Compiled modules are checked by their source's hash and never written, so a mutant is never mistaken for the one before.
+    Compiled modules are checked by their source's hash and never written, so a mutant is never
+    mistaken for the one before.
     """
 
     def __init__(self, root: Path, place: Path) -> None:
@@ -87,10 +99,19 @@ class Tree:
         self.place = place = place.resolve()
         leave = shutil.ignore_patterns("__pycache__", ".hypothesis", "target", "node_modules")
         shutil.copytree(root / "src" / "apportion", place / "src" / "apportion", ignore=leave)
-        for name in ("tests", "docs"):  # whole: some tests hold the pages, and other tests, to what they promise
+        # whole: some tests hold the pages, and other tests, to what they promise
+        for name in ("tests", "docs"):
             shutil.copytree(root / name, place / name, ignore=leave)
         shutil.copy(root / "pyproject.toml", place)
-        compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"]
+        compile_all = [
+            sys.executable,
+            "-m",
+            "compileall",
+            "-q",
+            "--invalidation-mode",
+            "checked-hash",
+            "src",
+        ]
         subprocess.run(compile_all, cwd=place, check=True)
 
     @contextmanager
@@ -105,25 +126,63 @@ class Tree:
             file.write_text(before)
 
     def tests(self, mutant: Mutant | None, limit_s: float) -> Finding:
-        """Whether a unit test fails, and which: those of the mutant's own package first, scripts first among them, laws last.
+        """Whether a unit test fails, and which: those of the mutant's own package first, scripts
+        first among them, laws last.
 
         limit_s: of processor time.
         """
         own = mutant.file.split("/")[0] if mutant else ""
         rooms = [self.place / "tests" / name for name in TESTS]
-        files = [file.relative_to(self.place) for room in rooms for file in room.glob("test_*.py") if file.name not in LEFT_OUT]
-        files.sort(key=lambda file: (file.parent.name != own, "script" not in file.name, "law" in file.name, file))
-        options = ["-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-W", "ignore::SyntaxWarning"]
+        files = [
+            file.relative_to(self.place)
+            for room in rooms
+            for file in room.glob("test_*.py")
+            if file.name not in LEFT_OUT
+        ]
+        files.sort(
+            key=lambda file: (
+                file.parent.name != own,
+                "script" not in file.name,
+                "law" in file.name,
+                file,
+            )
+        )
+        options = [
+            "-x",
+            "-q",
+            "--tb=no",
+            "-rfE",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "ignore::SyntaxWarning",
+        ]
         return self._found(mutant, TEST, [*options, *map(str, files)], limit_s, _failed_test)
 
-    def seeds(self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int) -> Finding:
-        """Whether a law breaks under one of the first seeds, and which. seed: -1 where the simulator did not even start."""
-        return self._found(mutant, SIMULATE, [json.dumps([count, left_out])], seed_limit_s, _broken_law)
+    def seeds(
+        self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int
+    ) -> Finding:
+        """Whether a law breaks under one of the first seeds, and which. seed: -1 where the
+        simulator did not even start.
+        """
+        return self._found(
+            mutant, SIMULATE, [json.dumps([count, left_out])], seed_limit_s, _broken_law
+        )
 
-    def _found(self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float, read: Any) -> Finding:
+    def _found(
+        self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float, read: Any
+    ) -> Finding:
         module = mutant.module if mutant else "apportion"
         path = self.place / "src" / "apportion" / (mutant.file if mutant else "__init__.py")
-        command = [sys.executable, "-c", CHECKED + program, module, str(path), str(limit_s), *arguments]
+        command = [
+            sys.executable,
+            "-c",
+            CHECKED + program,
+            module,
+            str(path),
+            str(limit_s),
+            *arguments,
+        ]
         environment = os.environ | {
             "PYTHONPATH": str(self.place / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -131,9 +190,13 @@ class Tree:
             "CI": "true",  # Hypothesis: the same examples each time, no deadlines, nothing kept
         }
         started = time.monotonic()
-        done = subprocess.run(command, cwd=self.place, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=self.place, env=environment, capture_output=True, text=True
+        )
         if done.returncode == FOREIGN:
-            raise RuntimeError(f"{module} was imported from elsewhere than {path}:\n{done.stdout}{done.stderr}")
+            raise RuntimeError(
+                f"{module} was imported from elsewhere than {path}:\n{done.stdout}{done.stderr}"
+            )
         finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
         return finding | (read(done) if finding["killed"] else {})
 
@@ -142,9 +205,17 @@ def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:
     """The first test that failed, as pytest names it."""
     if done.returncode == TIME_LIMIT:
         return {"what": "the time limit"}
-    named = [line.split(" ", 1)[1].split(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    named = [
+        line.split(" ", 1)[1].split(" - ")[0]
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAILED ", "ERROR "))
+    ]
     last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    return {"what": named[0] if named else f"its import ({last[-1].strip() if last else 'nothing said'})"}
+    return {
+        "what": named[0]
+        if named
+        else f"its import ({last[-1].strip() if last else 'nothing said'})"
+    }
 
 
 def _broken_law(done: subprocess.CompletedProcess[str]) -> Finding:
@@ -152,4 +223,8 @@ def _broken_law(done: subprocess.CompletedProcess[str]) -> Finding:
     if said := done.stdout.splitlines():
         finding: Finding = json.loads(said[-1])
         return finding
-    return {"seed": -1, "what": "its import", "why": (done.stderr.strip().splitlines() or ["nothing said"])[-1]}
+    return {
+        "seed": -1,
+        "what": "its import",
+        "why": (done.stderr.strip().splitlines() or ["nothing said"])[-1],
+    }

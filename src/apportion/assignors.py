@@ -1,6 +1,8 @@
-"""Client-side assignors for classic groups: the interface for your own, and those that come with the package.
+"""Client-side assignors for classic groups: the interface for your own, and those that come with
+the package.
 
-`apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their names or objects.
+`apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their
+names or objects.
 """
 
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky

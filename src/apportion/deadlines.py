@@ -10,7 +10,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 Key = tuple[Any, ...]
-"""A deadline's name, such as ("session", group, member): comparable with every other key of the same machine."""
+"""A deadline's name, such as ("session", group, member): comparable with every other key of the
+same machine.
+"""
 
 
 class Deadlines:

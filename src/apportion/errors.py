@@ -1,7 +1,9 @@
-"""What can be wrong: every error code of Kafka's protocol, a refusal that carries one, and bytes that are no message.
+"""What can be wrong: every error code of Kafka's protocol, a refusal that carries one, and bytes
+that are no message.
 
-`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for what it may not have; it is
-caught once, at a machine's door. `DecodeError` is for bytes that mean nothing: whoever owns the connection closes it.
+`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for what
+it may not have; it is caught once, at a machine's door. `DecodeError` is for bytes that mean
+nothing: whoever owns the connection closes it.
 """
 
 from enum import IntEnum
@@ -13,7 +15,8 @@ AGAIN = True
 class Code(IntEnum):
     """An error code as it stands in a response; 0 is no error.
 
-    sentence: what happened, in plain words. retriable: True where sending the request again later may succeed.
+    sentence: what happened, in plain words. retriable: True where sending the request again later
+    may succeed.
     """
 
     sentence: str
@@ -36,11 +39,19 @@ class Code(IntEnum):
     UNKNOWN_SERVER_ERROR = -1, "The broker failed in a way that it did not foresee."
     NONE = 0, "There is no error."
     OFFSET_OUT_OF_RANGE = 1, "The partition holds no record at that offset."
-    CORRUPT_MESSAGE = 2, "A record batch is damaged: its checksum, size or layout does not fit.", AGAIN
+    CORRUPT_MESSAGE = (
+        2,
+        "A record batch is damaged: its checksum, size or layout does not fit.",
+        AGAIN,
+    )
     UNKNOWN_TOPIC_OR_PARTITION = 3, "This broker has no such topic or partition.", AGAIN
     INVALID_FETCH_SIZE = 4, "The number of bytes to fetch makes no sense."
     LEADER_NOT_AVAILABLE = 5, "The partition has no leader at the moment.", AGAIN
-    NOT_LEADER_OR_FOLLOWER = 6, "Another broker leads or follows this partition, not this one.", AGAIN
+    NOT_LEADER_OR_FOLLOWER = (
+        6,
+        "Another broker leads or follows this partition, not this one.",
+        AGAIN,
+    )
     REQUEST_TIMED_OUT = 7, "The time allowed for the request ran out.", AGAIN
     BROKER_NOT_AVAILABLE = 8, "The broker cannot be reached."
     REPLICA_NOT_AVAILABLE = 9, "No replica of the partition can serve this now.", AGAIN
@@ -54,10 +65,20 @@ class Code(IntEnum):
     INVALID_TOPIC_EXCEPTION = 17, "That is no valid topic for this operation."
     RECORD_LIST_TOO_LARGE = 18, "The batch exceeds the segment size of the log."
     NOT_ENOUGH_REPLICAS = 19, "Too few replicas are in sync to accept the write.", AGAIN
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "The records were written, but too few replicas are in sync.", AGAIN
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = (
+        20,
+        "The records were written, but too few replicas are in sync.",
+        AGAIN,
+    )
     INVALID_REQUIRED_ACKS = 21, "The number of acknowledgements must be -1, 0 or 1."
-    ILLEGAL_GENERATION = 22, "The member speaks of a generation that is not the group's current one."
-    INCONSISTENT_GROUP_PROTOCOL = 23, "The member supports none of the protocols that the rest of the group does."
+    ILLEGAL_GENERATION = (
+        22,
+        "The member speaks of a generation that is not the group's current one.",
+    )
+    INCONSISTENT_GROUP_PROTOCOL = (
+        23,
+        "The member supports none of the protocols that the rest of the group does.",
+    )
     INVALID_GROUP_ID = 24, "That cannot be the id of a group."
     UNKNOWN_MEMBER_ID = 25, "The group has no member of that id."
     INVALID_SESSION_TIMEOUT = 26, "The session timeout is outside the range that the broker allows."
@@ -72,7 +93,10 @@ class Code(IntEnum):
     UNSUPPORTED_VERSION = 35, "The broker does not speak this version of the API."
     TOPIC_ALREADY_EXISTS = 36, "A topic of that name exists already."
     INVALID_PARTITIONS = 37, "The number of partitions is not possible."
-    INVALID_REPLICATION_FACTOR = 38, "The replication factor is below 1 or above the number of brokers."
+    INVALID_REPLICATION_FACTOR = (
+        38,
+        "The replication factor is below 1 or above the number of brokers.",
+    )
     INVALID_REPLICA_ASSIGNMENT = 39, "The wished placement of replicas is not possible."
     INVALID_CONFIG = 40, "A configuration value is not valid."
     NOT_CONTROLLER = 41, "Another node is the controller of this cluster.", AGAIN
@@ -86,10 +110,19 @@ class Code(IntEnum):
     INVALID_PRODUCER_ID_MAPPING = 49, "The producer id is not the one of this transactional id."
     INVALID_TRANSACTION_TIMEOUT = 50, "The transaction timeout is longer than the broker allows."
     CONCURRENT_TRANSACTIONS = 51, "An earlier transaction of this producer is still ending.", AGAIN
-    TRANSACTION_COORDINATOR_FENCED = 52, "The transaction coordinator has been replaced by a newer one."
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "The client is not allowed to use this transactional id."
+    TRANSACTION_COORDINATOR_FENCED = (
+        52,
+        "The transaction coordinator has been replaced by a newer one.",
+    )
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
+        53,
+        "The client is not allowed to use this transactional id.",
+    )
     SECURITY_DISABLED = 54, "Security features are switched off on this broker."
-    OPERATION_NOT_ATTEMPTED = 55, "The operation was not tried because another part of the request failed first."
+    OPERATION_NOT_ATTEMPTED = (
+        55,
+        "The operation was not tried because another part of the request failed first.",
+    )
     KAFKA_STORAGE_ERROR = 56, "The broker's disk refused to read or write.", AGAIN
     LOG_DIR_NOT_FOUND = 57, "The broker has no such log directory."
     SASL_AUTHENTICATION_FAILED = 58, "The broker did not accept the credentials."
@@ -98,19 +131,36 @@ class Code(IntEnum):
     DELEGATION_TOKEN_AUTH_DISABLED = 61, "Delegation tokens are switched off."
     DELEGATION_TOKEN_NOT_FOUND = 62, "The broker knows no such delegation token."
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, "The delegation token belongs to somebody else."
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "Delegation tokens cannot be asked for over this connection."
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "The client is not allowed to use this delegation token."
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
+        64,
+        "Delegation tokens cannot be asked for over this connection.",
+    )
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = (
+        65,
+        "The client is not allowed to use this delegation token.",
+    )
     DELEGATION_TOKEN_EXPIRED = 66, "The delegation token is past its end."
     INVALID_PRINCIPAL_TYPE = 67, "This type of principal is not supported."
     NON_EMPTY_GROUP = 68, "The group still has members."
     GROUP_ID_NOT_FOUND = 69, "There is no group of that id."
     FETCH_SESSION_ID_NOT_FOUND = 70, "The broker has no such fetch session.", AGAIN
-    INVALID_FETCH_SESSION_EPOCH = 71, "The epoch of the fetch session is not the expected one.", AGAIN
-    LISTENER_NOT_FOUND = 72, "The leader has no listener of the name that this request came in by.", AGAIN
+    INVALID_FETCH_SESSION_EPOCH = (
+        71,
+        "The epoch of the fetch session is not the expected one.",
+        AGAIN,
+    )
+    LISTENER_NOT_FOUND = (
+        72,
+        "The leader has no listener of the name that this request came in by.",
+        AGAIN,
+    )
     TOPIC_DELETION_DISABLED = 73, "Deleting topics is switched off."
     FENCED_LEADER_EPOCH = 74, "The client's leader epoch is older than the broker's.", AGAIN
     UNKNOWN_LEADER_EPOCH = 75, "The client's leader epoch is newer than the broker's.", AGAIN
-    UNSUPPORTED_COMPRESSION_TYPE = 76, "This version of the request does not allow that compression."
+    UNSUPPORTED_COMPRESSION_TYPE = (
+        76,
+        "This version of the request does not allow that compression.",
+    )
     STALE_BROKER_EPOCH = 77, "The broker has registered again since this epoch."
     OFFSET_NOT_AVAILABLE = 78, "The new leader does not know its high watermark yet.", AGAIN
     MEMBER_ID_REQUIRED = 79, "The member has to join again with the id that this answer gives it."
@@ -122,7 +172,11 @@ class Code(IntEnum):
     NO_REASSIGNMENT_IN_PROGRESS = 85, "The partition is not being moved."
     GROUP_SUBSCRIBED_TO_TOPIC = 86, "The group still subscribes to this topic, so its offsets stay."
     INVALID_RECORD = 87, "The broker does not accept one of the records."
-    UNSTABLE_OFFSET_COMMIT = 88, "A transaction that is not over yet may still change the committed offset.", AGAIN
+    UNSTABLE_OFFSET_COMMIT = (
+        88,
+        "A transaction that is not over yet may still change the committed offset.",
+        AGAIN,
+    )
     THROTTLING_QUOTA_EXCEEDED = 89, "The client has used up its quota for now.", AGAIN
     PRODUCER_FENCED = 90, "A newer producer has taken over this transactional id."
     RESOURCE_NOT_FOUND = 91, "The request names something that does not exist."
@@ -137,17 +191,31 @@ class Code(IntEnum):
     UNKNOWN_TOPIC_ID = 100, "This broker has no topic of that id.", AGAIN
     DUPLICATE_BROKER_REGISTRATION = 101, "A broker of that id is registered already."
     BROKER_ID_NOT_REGISTERED = 102, "No broker of that id is registered."
-    INCONSISTENT_TOPIC_ID = 103, "The topic's id is not the one that the log was written under.", AGAIN
+    INCONSISTENT_TOPIC_ID = (
+        103,
+        "The topic's id is not the one that the log was written under.",
+        AGAIN,
+    )
     INCONSISTENT_CLUSTER_ID = 104, "The request is meant for another cluster."
     TRANSACTIONAL_ID_NOT_FOUND = 105, "There is no such transactional id."
-    FETCH_SESSION_TOPIC_ID_ERROR = 106, "A fetch session cannot mix topic names and topic ids.", AGAIN
+    FETCH_SESSION_TOPIC_ID_ERROR = (
+        106,
+        "A fetch session cannot mix topic names and topic ids.",
+        AGAIN,
+    )
     INELIGIBLE_REPLICA = 107, "That replica may not join those in sync now."
     NEW_LEADER_ELECTED = 108, "The change has made another replica the leader."
     OFFSET_MOVED_TO_TIERED_STORAGE = 109, "The offset now lives in remote storage."
-    FENCED_MEMBER_EPOCH = 110, "The group has fenced this epoch of the member, so it has to join again from epoch 0."
+    FENCED_MEMBER_EPOCH = (
+        110,
+        "The group has fenced this epoch of the member, so it has to join again from epoch 0.",
+    )
     UNRELEASED_INSTANCE_ID = 111, "Another live member still holds this group instance id."
     UNSUPPORTED_ASSIGNOR = 112, "The broker does not have the assignor that the member asks for."
-    STALE_MEMBER_EPOCH = 113, "The member's epoch is behind, so it has to heartbeat before it tries again."
+    STALE_MEMBER_EPOCH = (
+        113,
+        "The member's epoch is behind, so it has to heartbeat before it tries again.",
+    )
     MISMATCHED_ENDPOINT_TYPE = 114, "The request went to the wrong kind of node."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "Nodes of this kind cannot be described."
     UNKNOWN_CONTROLLER_ID = 116, "No controller of that id is known."
@@ -157,7 +225,11 @@ class Code(IntEnum):
     TRANSACTION_ABORTABLE = 120, "The transaction failed; abort it and begin a new one."
     INVALID_RECORD_STATE = 121, "The record is in a state that does not allow this acknowledgement."
     SHARE_SESSION_NOT_FOUND = 122, "The broker has no such share session.", AGAIN
-    INVALID_SHARE_SESSION_EPOCH = 123, "The epoch of the share session is not the expected one.", AGAIN
+    INVALID_SHARE_SESSION_EPOCH = (
+        123,
+        "The epoch of the share session is not the expected one.",
+        AGAIN,
+    )
     FENCED_STATE_EPOCH = 124, "The share coordinator has seen a newer state epoch."
     INVALID_VOTER_KEY = 125, "The voter's key is not that of the receiver."
     DUPLICATE_VOTER = 126, "That voter is in the set already."
@@ -167,13 +239,18 @@ class Code(IntEnum):
     STREAMS_INVALID_TOPOLOGY = 130, "The topology that the streams member sent is not valid."
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "The epoch of the streams topology is not valid."
     STREAMS_TOPOLOGY_FENCED = 132, "The group has moved on to a newer streams topology."
-    SHARE_SESSION_LIMIT_REACHED = 133, "The broker has as many share sessions as it may have.", AGAIN
+    SHARE_SESSION_LIMIT_REACHED = (
+        133,
+        "The broker has as many share sessions as it may have.",
+        AGAIN,
+    )
 
 
 class Refused(Exception):
     """The peer asked for what it may not have.
 
-    code: what its answer will say. why: one sentence for a person; the code's own where none was given.
+    code: what its answer will say. why: one sentence for a person; the code's own where none was
+    given.
     """
 
     def __init__(self, code: Code, why: str = "") -> None:
@@ -190,8 +267,12 @@ class Unanswerable(Exception):
 
 
 class DecodeError(ValueError):
-    """The bytes are not the message that they claim to be; the sentence names the message and the field."""
+    """The bytes are not the message that they claim to be; the sentence names the message and the
+    field.
+    """
 
 
 class EncodeError(ValueError):
-    """A value cannot be said in the version that it was to be written in; the sentence names the message and the field."""
+    """A value cannot be said in the version that it was to be written in; the sentence names the
+    message and the field.
+    """

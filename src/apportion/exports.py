@@ -1,19 +1,26 @@
-"""Public names that load on first use, so that importing a package stays cheap and needs no library that is not used."""
+"""Public names that load on first use, so that importing a package stays cheap and needs no library
+that is not used.
+"""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def lazily(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a package's `__getattr__` and `__dir__` for public names that stand in other modules.
 
-    modules: public name -> the module that holds it, or the module itself where it is named `<package>.<name>`. The package
-    repeats its names under `if TYPE_CHECKING`, for checkers and editors; a test compares the two.
+    modules: public name -> the module that holds it, or the module itself where it is named
+    `<package>.<name>`. The package repeats its names under `if TYPE_CHECKING`, for checkers and
+    editors; a test compares the two.
     """
 
     def load(name: str) -> Any:
-        """Return the public object of that name, imported now. Errors: AttributeError where there is none."""
+        """Return the public object of that name, imported now. Errors: AttributeError where there
+        is none.
+        """
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(modules[name])

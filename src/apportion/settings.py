@@ -1,8 +1,10 @@
-"""Declared settings: name, type, default, bounds and a sentence for users, written once, beside the type.
+"""Declared settings: name, type, default, bounds and a sentence for users, written once, beside the
+type.
 
-A set of settings is a class whose fields are annotated `Annotated[type, Setting(...)]`: a TypedDict for the options of a client
-(so that a checker knows them as keyword arguments), a dataclass for what a broker obeys. `declared` reads them at run time: for
-the checks, for the suggestion after a misspelt name, and for the tables of docs/settings.md.
+A set of settings is a class whose fields are annotated `Annotated[type, Setting(...)]`: a TypedDict
+for the options of a client (so that a checker knows them as keyword arguments), a dataclass for
+what a broker obeys. `declared` reads them at run time: for the checks, for the suggestion after a
+misspelt name, and for the tables of docs/settings.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +36,9 @@ class Setting:
 
 @cache
 def declared(owner: type) -> Mapping[str, Setting]:
-    """Return the settings that a class declares, by name and in the order of its fields; inherited ones come first."""
+    """Return the settings that a class declares, by name and in the order of its fields; inherited
+    ones come first.
+    """
     found: dict[str, Setting] = {}
     for name, hint in get_type_hints(owner, include_extras=True).items():
         if get_origin(hint) is Annotated:
@@ -48,7 +52,9 @@ def declared(owner: type) -> Mapping[str, Setting]:
 
 
 def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
-    """Return what a number must be, in words that follow "must", if it is out of bounds; else None."""
+    """Return what a number must be, in words that follow "must", if it is out of bounds; else
+    None.
+    """
     if setting.at_least is not None and value < setting.at_least:
         return f"be at least {setting.at_least}"
     if setting.at_most is not None and value > setting.at_most:

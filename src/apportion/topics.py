@@ -13,7 +13,9 @@ NAME_LENGTH = 249
 
 def is_topic_name(name: object) -> bool:
     """Return whether a topic may have this name."""
-    fits = isinstance(name, str) and fullmatch(f"[a-zA-Z0-9._-]{{1,{NAME_LENGTH}}}", name) is not None
+    fits = (
+        isinstance(name, str) and fullmatch(f"[a-zA-Z0-9._-]{{1,{NAME_LENGTH}}}", name) is not None
+    )
     return fits and name not in (".", "..")
 
 

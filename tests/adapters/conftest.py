@@ -1,4 +1,6 @@
-"""Importing kafka-python warns of something that its makers will have to mend; every other warning is an error."""
+"""Importing kafka-python warns of something that its makers will have to mend; every other warning
+is an error.
+"""
 
 import warnings
 

@@ -1,4 +1,6 @@
-"""Rounds of a group whose members are foreign clients' assignors, without a broker: who joins, who leads, what everybody gets."""
+"""Rounds of a group whose members are foreign clients' assignors, without a broker: who joins, who
+leads, what everybody gets.
+"""
 
 from types import SimpleNamespace
 
@@ -36,4 +38,8 @@ class Coordinator:
 def moved(before, after):
     """How many partitions have another owner than before."""
     owner = {number: member for member, numbers in before.items() for number in numbers}
-    return sum(owner.get(number, member) != member for member, numbers in after.items() for number in numbers)
+    return sum(
+        owner.get(number, member) != member
+        for member, numbers in after.items()
+        for number in numbers
+    )

@@ -54,13 +54,17 @@ class Group:
 
 
 def after_the_return_of_a_stale_member(kind):
-    """a had everything, fell out, and comes back when b and c have shared it: what b and c had, and what all get."""
+    """a had everything, fell out, and comes back when b and c have shared it: what b and c had, and
+    what all get.
+    """
     group = Group(kind)
     group.round("a")
     group.round("b")
     before = group.round("b", "c")
     after = group.round("a", "b", "c")
-    assert sorted(number for numbers in after.values() for number in numbers) == list(range(PARTITIONS))
+    assert sorted(number for numbers in after.values() for number in numbers) == list(
+        range(PARTITIONS)
+    )
     return before, after
 
 
@@ -77,7 +81,9 @@ def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later
     assert group.round("a") == {"a": [0, 1, 2, 3]}
     first = group.round("a", "b")
     assert (len(first["a"]), first["b"], group.member("a")[1].rejoins) == (2, [], 1)
-    assert group.round("a", "b")["b"] == [number for number in range(PARTITIONS) if number not in first["a"]]
+    assert group.round("a", "b")["b"] == [
+        number for number in range(PARTITIONS) if number not in first["a"]
+    ]
 
 
 def test_a_member_that_lost_its_place_claims_nothing():
@@ -95,7 +101,10 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
     java = encode_subscription(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
     mine = leader.metadata([TOPIC])
     leader.hears([("a", None, mine), ("java", None, java)])
-    read = {"a": ConsumerProtocolMemberMetadata.decode(mine), "java": ConsumerProtocolMemberMetadata.decode(java)}
+    read = {
+        "a": ConsumerProtocolMemberMetadata.decode(mine),
+        "java": ConsumerProtocolMemberMetadata.decode(java),
+    }
     given = leader.assign(Cluster(), read)
     assert (given["a"].partitions(), len(given["java"].partitions())) == ([], 2)
 
@@ -105,12 +114,17 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_
     mine = leader.metadata([TOPIC])
     leader.hears([("a", None, mine), ("b", "static", b"\0\1\0")])
     given = leader.assign(Cluster(), dict.fromkeys("ab"))
-    assert {member: len(each.partitions()) for member, each in given.items()} == {"a": PARTITIONS, "b": 0}
+    assert {member: len(each.partitions()) for member, each in given.items()} == {
+        "a": PARTITIONS,
+        "b": 0,
+    }
 
 
 @pytest.mark.parametrize("kind", [AiokafkaSticky, AiokafkaCooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
-    with pytest.raises(RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"):
+    with pytest.raises(
+        RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"
+    ):
         kind().metadata([TOPIC])
 
 
@@ -124,14 +138,18 @@ def test_two_consumers_cannot_share_an_assignor():
 def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own():
     async def shares(bootstrap):
         """What two consumers of one group have when they have shared the topic."""
-        strategy = [AiokafkaCooperativeSticky, RoundRobinPartitionAssignor]  # aiokafka's own is a class as well, and stays one
+        # aiokafka's own is a class as well, and stays one
+        strategy = [AiokafkaCooperativeSticky, RoundRobinPartitionAssignor]
         options = {
             "bootstrap_servers": bootstrap,
             "group_id": "g",
             "heartbeat_interval_ms": 100,
             "partition_assignment_strategy": strategy,
         }
-        async with AIOKafkaConsumer(TOPIC, **options) as one, AIOKafkaConsumer(TOPIC, **options) as other:
+        async with (
+            AIOKafkaConsumer(TOPIC, **options) as one,
+            AIOKafkaConsumer(TOPIC, **options) as other,
+        ):
             while (len(one.assignment()), len(other.assignment())) != (2, 2):
                 await asyncio.gather(one.getmany(timeout_ms=50), other.getmany(timeout_ms=50))
             return one.assignment() | other.assignment()

@@ -1,11 +1,16 @@
-"""The assignors for kafka-python: what a member owns comes with the generation in which it got it."""
+"""The assignors for kafka-python: what a member owns comes with the generation in which it got
+it.
+"""
 
 from types import SimpleNamespace
 
 import pytest
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.consumer.metadata import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from kafka.structs import TopicPartition
 
 from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaPythonSticky
@@ -16,7 +21,9 @@ from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
 
 class Group:
-    """Members by name, each an assignor with the coordinator of its consumer, which joins again until nothing is owed."""
+    """Members by name, each an assignor with the coordinator of its consumer, which joins again
+    until nothing is owed.
+    """
 
     def __init__(self, kind):
         self.kind = kind
@@ -36,11 +43,18 @@ class Group:
         self.generation += 1
         rows = []
         for name in names:
-            said = ConsumerProtocolSubscription.decode(self.member(name)[0].metadata([TOPIC]).encode())
+            said = ConsumerProtocolSubscription.decode(
+                self.member(name)[0].metadata([TOPIC]).encode()
+            )
             rows.append(SimpleNamespace(member_id=name, group_instance_id=None, metadata=said))
         answers = self.member(names[0])[0].assign(Cluster(), rows)
-        given = {name: ConsumerProtocolAssignment.decode(answer.encode()) for name, answer in answers.items()}
-        shares = {name: sorted(each.partition for each in given[name].partitions()) for name in names}
+        given = {
+            name: ConsumerProtocolAssignment.decode(answer.encode())
+            for name, answer in answers.items()
+        }
+        shares = {
+            name: sorted(each.partition for each in given[name].partitions()) for name in names
+        }
         for name in names:
             assignor, coordinator = self.member(name)
             coordinator.generation = self.generation
@@ -58,7 +72,9 @@ class Group:
 
 
 def after_the_return_of_a_stale_member(kind):
-    """a had everything, was cut off, and comes back when b and c have shared it: what b and c had, and what all get."""
+    """a had everything, was cut off, and comes back when b and c have shared it: what b and c had,
+    and what all get.
+    """
     group = Group(kind)
     group.settle("a")
     group.settle("b")
@@ -117,5 +133,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
 
 @pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
-    with pytest.raises(RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"):
+    with pytest.raises(
+        RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"
+    ):
         kind().metadata([TOPIC])

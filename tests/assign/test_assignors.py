@@ -40,13 +40,19 @@ def test_for_equal_subscriptions_both_ways_are_as_fair_and_move_as_few(group):
     assert (quick[~wanted] == -1).all()
     assert (general[~wanted] == -1).all()
     quick, general, owner = quick[wanted], general[wanted], owner[wanted]
-    assert sorted(np.bincount(quick, minlength=members)) == sorted(np.bincount(general, minlength=members))
+    assert sorted(np.bincount(quick, minlength=members)) == sorted(
+        np.bincount(general, minlength=members)
+    )
     assert ((quick != owner) & (owner >= 0)).sum() == ((general != owner) & (owner >= 0)).sum()
     assert quick.tolist() == uniform_homogeneous(owner, members).tolist()
 
 
 def test_uniform_takes_the_general_way_for_different_subscriptions():
-    owner, starts, subscriptions = vector([-1] * 6), vector([0, 3, 6]), Subscriptions.of([[0], [0, 1]])
+    owner, starts, subscriptions = (
+        vector([-1] * 6),
+        vector([0, 3, 6]),
+        Subscriptions.of([[0], [0, 1]]),
+    )
     assert ASSIGNORS["uniform"](owner, starts, subscriptions).tolist() == [0, 0, 0, 1, 1, 1]
 
 
@@ -58,24 +64,35 @@ def test_range_does_not_ask_who_owns_what():
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 def test_a_group_without_members_gets_nothing(name):
-    assert ASSIGNORS[name](vector([-1, -1]), vector([0, 2]), Subscriptions.of([])).tolist() == [-1, -1]
+    assert ASSIGNORS[name](vector([-1, -1]), vector([0, 2]), Subscriptions.of([])).tolist() == [
+        -1,
+        -1,
+    ]
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
-@pytest.mark.parametrize("wants", [[[0, 2], [0, 2]], [[0], [2]]], ids=["homogeneous", "heterogeneous"])
+@pytest.mark.parametrize(
+    "wants", [[[0, 2], [0, 2]], [[0], [2]]], ids=["homogeneous", "heterogeneous"]
+)
 def test_an_unknown_topic_is_refused(name, wants):
-    with pytest.raises(ValueError, match="a member subscribes to topic 2, but there are 2 topics, counted from 0"):
+    with pytest.raises(
+        ValueError, match="a member subscribes to topic 2, but there are 2 topics, counted from 0"
+    ):
         ASSIGNORS[name](vector([-1, -1]), vector([0, 1, 2]), Subscriptions.of(wants))
 
 
 @pytest.mark.parametrize("wants", [[[0], [0]], [[0], []]], ids=["homogeneous", "heterogeneous"])
 def test_an_owner_that_is_no_member_is_refused(wants):
-    with pytest.raises(ValueError, match="partition 1 is owned by member 2, but there are 2, counted from 0"):
+    with pytest.raises(
+        ValueError, match="partition 1 is owned by member 2, but there are 2, counted from 0"
+    ):
         ASSIGNORS["uniform"](vector([0, 2]), vector([0, 2]), Subscriptions.of(wants))
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
-@pytest.mark.parametrize("wants", [[[0, 0], [0, 0]], [[0, 0], []]], ids=["homogeneous", "heterogeneous"])
+@pytest.mark.parametrize(
+    "wants", [[[0, 0], [0, 0]], [[0, 0], []]], ids=["homogeneous", "heterogeneous"]
+)
 def test_a_topic_wanted_twice_by_one_member_is_refused(name, wants):
     with pytest.raises(ValueError, match="member 0 subscribes to topic 0 twice"):
         ASSIGNORS[name](vector([-1]), vector([0, 1]), Subscriptions.of(wants))
@@ -90,7 +107,9 @@ def test_starts_that_do_not_cut_the_partitions_into_topics_are_refused(name, sta
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 def test_member_starts_that_do_not_cut_the_topics_are_refused(name):
-    with pytest.raises(ValueError, match="member_starts must rise from 0 to 1, the number of subscriptions"):
+    with pytest.raises(
+        ValueError, match="member_starts must rise from 0 to 1, the number of subscriptions"
+    ):
         ASSIGNORS[name](vector([-1]), vector([0, 1]), Subscriptions(vector([0, 1, 3]), vector([0])))
 
 

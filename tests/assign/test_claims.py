@@ -25,7 +25,11 @@ def outcome(said, partitions):
 def by_hand(said, partitions):
     owner, former, claimed = [], [], []
     for partition in range(partitions):
-        rivals = sorted((-generation, member) for member, (generation, theirs) in enumerate(said) if partition in theirs)
+        rivals = sorted(
+            (-generation, member)
+            for member, (generation, theirs) in enumerate(said)
+            if partition in theirs
+        )
         tied = len(rivals) > 1 and rivals[0][0] == rivals[1][0]
         owner.append(rivals[0][1] if rivals and not tied else -1)
         former.append(rivals[1][1] if len(rivals) > 1 and not tied else -1)
@@ -40,7 +44,11 @@ def test_each_partition_is_settled_by_its_highest_generation(said):
 
 
 def test_two_of_one_generation_both_lose_what_they_claim():
-    assert outcome([(4, [0, 1]), (4, [1, 2])], 4) == ([0, -1, 1, -1], [-1, -1, -1, -1], [True, True, True, False])
+    assert outcome([(4, [0, 1]), (4, [1, 2])], 4) == (
+        [0, -1, 1, -1],
+        [-1, -1, -1, -1],
+        [True, True, True, False],
+    )
 
 
 def test_the_higher_generation_keeps_and_the_other_is_remembered():
@@ -48,7 +56,11 @@ def test_the_higher_generation_keeps_and_the_other_is_remembered():
 
 
 def test_the_claim_of_an_old_generation_counts_where_nobody_contradicts():
-    assert outcome([(7, [0]), (2, [1]), (-1, [2])], 3) == ([0, 1, 2], [-1, -1, -1], [True, True, True])
+    assert outcome([(7, [0]), (2, [1]), (-1, [2])], 3) == (
+        [0, 1, 2],
+        [-1, -1, -1],
+        [True, True, True],
+    )
 
 
 def test_the_lowest_and_the_highest_generation_are_only_numbers():
@@ -61,5 +73,7 @@ def test_a_member_that_says_the_same_twice_is_no_rival_of_itself():
 
 @pytest.mark.parametrize("partition", [-1, 2])
 def test_a_claim_to_a_partition_that_is_none_is_refused(partition):
-    with pytest.raises(ValueError, match=f"a member claims partition {partition}, but there are 2, counted from 0"):
+    with pytest.raises(
+        ValueError, match=f"a member claims partition {partition}, but there are 2, counted from 0"
+    ):
         outcome([(1, [0]), (1, [partition])], 2)

@@ -1,4 +1,6 @@
-"""`range` by racks: the sizes of the plain rule, near to members where these allow it. That it is Kafka's rule: tests/kafka."""
+"""`range` by racks: the sizes of the plain rule, near to members where these allow it. That it is
+Kafka's rule: tests/kafka.
+"""
 
 import numpy as np
 from hypothesis import given, settings
@@ -15,14 +17,18 @@ def assigned(sizes, wants, members, replicas):
     for partition, racks in enumerate(replicas):
         matches[partition, racks] = True
     starts = np.cumsum([0, *sizes]).astype(np.int32)
-    return range_by_rack(starts, Subscriptions.of(wants), Racks(np.array(members, np.int32), matches)).tolist()
+    return range_by_rack(
+        starts, Subscriptions.of(wants), Racks(np.array(members, np.int32), matches)
+    ).tolist()
 
 
 @st.composite
 def groups(draw):
     sizes = draw(st.lists(st.sampled_from([0, 1, 4, 4, 7]), min_size=1, max_size=4))
     topics = st.lists(st.integers(0, len(sizes) - 1), unique=True)
-    wants = draw(st.lists(st.one_of(st.just(list(range(len(sizes)))), topics), min_size=1, max_size=5))
+    wants = draw(
+        st.lists(st.one_of(st.just(list(range(len(sizes)))), topics), min_size=1, max_size=5)
+    )
     racks = st.lists(st.integers(0, 3), unique=True, max_size=3)
     members = draw(st.lists(st.integers(-1, 3), min_size=len(wants), max_size=len(wants)))
     return sizes, wants, members, draw(st.lists(racks, min_size=sum(sizes), max_size=sum(sizes)))
@@ -36,8 +42,12 @@ def by_topic(sizes, owner):
 @given(groups())
 def test_everything_is_given_to_who_wants_it_in_the_sizes_of_the_plain_rule(group):
     sizes, wants, *_ = group
-    plain = range_assignment(np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)).tolist()
-    for topic, (near, far) in enumerate(zip(by_topic(sizes, assigned(*group)), by_topic(sizes, plain), strict=True)):
+    plain = range_assignment(
+        np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
+    ).tolist()
+    for topic, (near, far) in enumerate(
+        zip(by_topic(sizes, assigned(*group)), by_topic(sizes, plain), strict=True)
+    ):
         assert sorted(near.count(member) for member in range(len(wants))) == sorted(
             far.count(member) for member in range(len(wants))
         )

@@ -20,7 +20,9 @@ def kafkas_rule(sizes, wants):
 
 
 def assigned(sizes, wants):
-    return range_assignment(np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)).tolist()
+    return range_assignment(
+        np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
+    ).tolist()
 
 
 @st.composite

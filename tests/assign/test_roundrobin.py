@@ -16,12 +16,17 @@ def kafkas_rule(sizes, wants):
     circle = cycle(range(len(wants)))
     for topic, size in enumerate(sizes):
         wanted = any(topic in topics for topics in wants)
-        owner += [next(member for member in circle if topic in wants[member]) if wanted else -1 for _ in range(size)]
+        owner += [
+            next(member for member in circle if topic in wants[member]) if wanted else -1
+            for _ in range(size)
+        ]
     return owner
 
 
 def assigned(sizes, wants):
-    return roundrobin_assignment(np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)).tolist()
+    return roundrobin_assignment(
+        np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
+    ).tolist()
 
 
 @st.composite

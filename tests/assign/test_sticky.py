@@ -15,13 +15,18 @@ def vectors(said, sizes, wants):
     """(claims, starts, subscriptions). said: of each member (generation, partitions)."""
     ends = np.cumsum([0, *(len(partitions) for _, partitions in said)]).astype(np.int32)
     claimed = np.array([partition for _, partitions in said for partition in partitions], np.int32)
-    claims = OwnershipClaims(ends, claimed, np.array([generation for generation, _ in said], np.int32))
+    claims = OwnershipClaims(
+        ends, claimed, np.array([generation for generation, _ in said], np.int32)
+    )
     return claims, np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
 
 
 def counts(owner, starts):
     """How many partitions of each topic each member has."""
-    return [sorted(owner[starts[topic] : starts[topic + 1]].tolist()) for topic in range(len(starts) - 1)]
+    return [
+        sorted(owner[starts[topic] : starts[topic + 1]].tolist())
+        for topic in range(len(starts) - 1)
+    ]
 
 
 def topics_of(starts):
@@ -51,7 +56,10 @@ def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
     assert counts(owner, starts) == counts(fair, starts)
     moved = fair != held.owner
     assert (owner[~moved] == held.owner[~moved]).all()
-    wish, seat = (list(zip(topics_of(starts)[moved], side[moved], strict=True)) for side in (held.former_owner, fair))
+    wish, seat = (
+        list(zip(topics_of(starts)[moved], side[moved], strict=True))
+        for side in (held.former_owner, fair)
+    )
     assert (moved & (owner == held.former_owner) & (owner >= 0)).sum() == sum(
         min(wish.count(pair), seat.count(pair)) for pair in dict.fromkeys(wish) if pair[1] >= 0
     )
@@ -75,8 +83,13 @@ def test_cooperative_sticky_is_complete_and_fair_after_two_rounds_and_then_rests
     members = len(group[2])
     history = [cooperative_sticky(claims, starts, subscriptions)]
     for generation in (5, 6, 7):
-        had = [(generation, np.flatnonzero(history[-1] == member).tolist()) for member in range(members)]
-        history.append(cooperative_sticky(vectors(had, group[1], group[2])[0], starts, subscriptions))
+        had = [
+            (generation, np.flatnonzero(history[-1] == member).tolist())
+            for member in range(members)
+        ]
+        history.append(
+            cooperative_sticky(vectors(had, group[1], group[2])[0], starts, subscriptions)
+        )
     settled_down = history[1]
     assert [later.tolist() for later in history[2:]] == [settled_down.tolist()] * 2
     wanted = np.bincount(subscriptions.topics, minlength=len(group[1])) > 0
@@ -100,13 +113,18 @@ def test_what_goes_home_goes_home_topic_by_topic():
     held = resolve_claims(claims, 8)
     assert uniform(held.owner, starts, subscriptions).tolist() == [0, 0, 0, 1, 2, 1, 2, 1]
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 0, 1, 1, 2, 1, 2]
-    claims, starts, subscriptions = vectors([(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3)
+    claims, starts, subscriptions = vectors(
+        [(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3
+    )
     assert uniform(resolve_claims(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
-    assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]  # nobody's wish of one topic is met with the other
+    # nobody's wish of one topic is met with the other
+    assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]
 
 
 def test_a_former_owner_gets_back_only_what_it_has_room_for():
-    claims, starts, subscriptions = vectors([(5, [0, 1, 2, 3, 4, 5]), (4, [2, 3, 4, 5]), (4, [])], [6], [[0]] * 3)
+    claims, starts, subscriptions = vectors(
+        [(5, [0, 1, 2, 3, 4, 5]), (4, [2, 3, 4, 5]), (4, [])], [6], [[0]] * 3
+    )
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 1, 1, 2, 2]
 
 
@@ -114,7 +132,11 @@ def test_a_former_owner_gets_back_only_what_it_has_room_for():
 def test_what_two_claim_in_one_generation_is_withheld_from_everybody(wants):
     claims, starts, subscriptions = vectors([(4, [0, 1]), (4, [1])], [3], wants)
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 0 if wants[1] == [] else 1]
-    assert cooperative_sticky(claims, starts, subscriptions).tolist() == [0, -1, 0 if wants[1] == [] else 1]
+    assert cooperative_sticky(claims, starts, subscriptions).tolist() == [
+        0,
+        -1,
+        0 if wants[1] == [] else 1,
+    ]
 
 
 def test_a_claim_to_a_topic_that_the_claimant_no_longer_wants_holds_the_partition_back_once():

@@ -1,9 +1,10 @@
 """`uniform` for different subscriptions: min-max fair and fewest moves.
 
-Two independent judges in plain Python. `best` knows every assignment of a small group, by counts: what it finds is the truth.
-`improving_chain` and `cheaper_cycle` judge an assignment of any size by itself: it is fair when no chain of hand-overs leads from a
-member to one with at least two less, and its moves are the fewest when no closed round of hand-overs that keeps the loads (as a
-multiset) takes back more moves than it makes.
+Two independent judges in plain Python. `best` knows every assignment of a small group, by counts:
+what it finds is the truth. `improving_chain` and `cheaper_cycle` judge an assignment of any size by
+itself: it is fair when no chain of hand-overs leads from a member to one with at least two less,
+and its moves are the fewest when no closed round of hand-overs that keeps the loads (as a multiset)
+takes back more moves than it makes.
 """
 
 from random import Random
@@ -19,7 +20,9 @@ from apportion.assign.subscriptions import Subscriptions
 
 def assigned(before, sizes, wants):
     starts = np.cumsum([0, *sizes]).astype(np.int32)
-    return uniform_heterogeneous(np.array(before, np.int32), starts, Subscriptions.of(wants)).tolist()
+    return uniform_heterogeneous(
+        np.array(before, np.int32), starts, Subscriptions.of(wants)
+    ).tolist()
 
 
 def topic_of_each(sizes):
@@ -39,7 +42,9 @@ def moves_of(before, after, sizes, wants):
 
 
 def moves_by_counts(before, after, sizes, wants):
-    """How many moves `after` would cost if each member kept as many as it can of the very partitions it has."""
+    """How many moves `after` would cost if each member kept as many as it can of the very
+    partitions it has.
+    """
     parts = [slice(sum(sizes[:topic]), sum(sizes[: topic + 1])) for topic in range(len(sizes))]
     return sum(
         max(0, before[parts[topic]].count(member) - after[parts[topic]].count(member))
@@ -51,7 +56,11 @@ def moves_by_counts(before, after, sizes, wants):
 def check_complete_and_valid(after, sizes, wants):
     wanted = {topic for topics in wants for topic in topics}
     for owner, topic in zip(after, topic_of_each(sizes), strict=True):
-        assert (owner in range(len(wants)) and topic in wants[owner]) if topic in wanted else owner == -1
+        assert (
+            (owner in range(len(wants)) and topic in wants[owner])
+            if topic in wanted
+            else owner == -1
+        )
 
 
 def splits(amount, ways):
@@ -64,7 +73,9 @@ def splits(amount, ways):
 
 
 def best(before, sizes, wants):
-    """(loads, largest first; moves) of the fairest assignment with the fewest moves, found among all that there are."""
+    """(loads, largest first; moves) of the fairest assignment with the fewest moves, found among
+    all that there are.
+    """
     fewest = {(0,) * len(wants): 0}  # loads -> fewest moves, over the topics so far
     for topic, size in enumerate(sizes):
         subscribers = [member for member in range(len(wants)) if topic in wants[member]]
@@ -84,13 +95,18 @@ def best(before, sizes, wants):
 
 
 def improving_chain(after, sizes, wants):
-    """(from, to): members between whom a chain of hand-overs would make the loads fairer; None where there is none."""
+    """(from, to): members between whom a chain of hand-overs would make the loads fairer; None
+    where there is none.
+    """
     loads = loads_of(after, len(wants))
     owned = [set() for _ in wants]
     for owner, topic in zip(after, topic_of_each(sizes), strict=True):
         if owner != -1:
             owned[owner].add(topic)
-    subscribers = [[member for member in range(len(wants)) if topic in wants[member]] for topic in range(len(sizes))]
+    subscribers = [
+        [member for member in range(len(wants)) if topic in wants[member]]
+        for topic in range(len(sizes))
+    ]
     for start in range(len(wants)):
         seen, edge = {start}, [start]
         while edge:
@@ -105,9 +121,13 @@ def improving_chain(after, sizes, wants):
 
 
 def cheaper_cycle(before, after, sizes, wants):
-    """True where hand-overs in a round, or between two loads that differ by one, would undo more moves than they make."""
+    """True where hand-overs in a round, or between two loads that differ by one, would undo more
+    moves than they make.
+    """
     loads = loads_of(after, len(wants))
-    arcs = []  # (from, to, cost): members are ("m", i), topics ("t", j), ("l", n) lets a load n + 1 trade places with a load n
+    # (from, to, cost): members are ("m", i), topics ("t", j), ("l", n) lets a load n + 1 trade
+    # places with a load n
+    arcs = []
     for member, topics in enumerate(wants):
         for topic in topics:
             part = slice(sum(sizes[:topic]), sum(sizes[: topic + 1]))
@@ -115,7 +135,10 @@ def cheaper_cycle(before, after, sizes, wants):
             arcs.append((("t", topic), ("m", member), 0 if granted < held else 1))
             if granted:
                 arcs.append((("m", member), ("t", topic), -1 if granted > held else 0))
-        arcs += [(("m", member), ("l", loads[member]), 0), (("l", loads[member] - 1), ("m", member), 0)]
+        arcs += [
+            (("m", member), ("l", loads[member]), 0),
+            (("l", loads[member] - 1), ("m", member), 0),
+        ]
     distance = {node: 0 for start, end, _ in arcs for node in (start, end)}
     for _ in range(len(distance)):
         changed = False
@@ -129,7 +152,9 @@ def cheaper_cycle(before, after, sizes, wants):
 
 @st.composite
 def small_groups(draw):
-    """(owner of each partition, sizes of the topics, topics of each member); owners may not want what they own."""
+    """(owner of each partition, sizes of the topics, topics of each member); owners may not want
+    what they own.
+    """
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
     topics = st.lists(st.integers(0, len(sizes) - 1), unique=True, max_size=len(sizes))
     wants = draw(st.lists(topics, min_size=1, max_size=4))
@@ -152,7 +177,9 @@ def test_no_assignment_is_fairer_and_none_as_fair_moves_fewer(group):
 def test_the_judges_of_large_groups_agree_with_the_judge_of_small_ones(group):
     before, sizes, wants = group
     before = [
-        owner if owner != -1 and topic in wants[owner] else next((m for m, w in enumerate(wants) if topic in w), -1)
+        owner
+        if owner != -1 and topic in wants[owner]
+        else next((m for m, w in enumerate(wants) if topic in w), -1)
         for owner, topic in zip(before, topic_of_each(sizes), strict=True)
     ]  # complete, often unfair: a verdict of both kinds of judges on it
     fairest, _ = best(before, sizes, wants)
@@ -178,11 +205,15 @@ def test_nothing_moves_when_nothing_changed(group):
 @given(small_groups(), st.randoms(use_true_random=False))
 def test_the_order_of_a_members_topics_does_not_matter(group, random):
     before, sizes, wants = group
-    assert assigned(before, sizes, [random.sample(topics, len(topics)) for topics in wants]) == assigned(before, sizes, wants)
+    assert assigned(
+        before, sizes, [random.sample(topics, len(topics)) for topics in wants]
+    ) == assigned(before, sizes, wants)
 
 
 def large_group(seed):
-    """Sixty members of three to six of thirty topics, whose sizes fall like 1/n; first assigned from nothing."""
+    """Sixty members of three to six of thirty topics, whose sizes fall like 1/n; first assigned
+    from nothing.
+    """
     random = Random(seed)
     sizes = [max(1, 200 // (topic + 1)) for topic in range(30)]
     wants = [sorted(random.sample(range(30), random.randint(3, 6))) for _ in range(60)]
@@ -217,7 +248,8 @@ def test_a_member_of_a_crowded_topic_makes_room_on_the_other():
 
 
 def test_a_hand_over_goes_through_a_third_member():
-    # 2 joins and wants topic 1 alone; 1 gives it partitions, and takes some from 0, who shares no topic with 2.
+    # 2 joins and wants topic 1 alone; 1 gives it partitions, and takes some from 0, who shares no
+    # topic with 2.
     before = [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     after = assigned(before, [6, 6], [[0], [0, 1], [1]])
     assert after == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
@@ -237,9 +269,12 @@ def test_without_members_nobody_owns_anything():
 
 
 def test_a_long_chain_of_members_ends():
-    members = 200  # each shares a topic with the next; one partition too many at one end has to go all the way
+    # each shares a topic with the next; one partition too many at one end has to go all the way
+    members = 200
     sizes = [1] * members
-    wants = [[member, member + 1] if member + 1 < members else [member] for member in range(members)]
+    wants = [
+        [member, member + 1] if member + 1 < members else [member] for member in range(members)
+    ]
     before = [0, 0, *range(1, members - 1)]
     after = assigned(before, sizes, wants)
     assert after == list(range(members))

@@ -67,7 +67,9 @@ def test_sizes_differ_by_at_most_one_and_no_equal_assignment_moves_fewer(group):
 def test_no_choice_of_the_larger_shares_moves_fewer(group):
     before, members = group
     after = uniform_homogeneous(vector(before), members).tolist()
-    assert sorted(sizes_of(after, members)) == sorted((len(before) + member) // members for member in range(members))
+    assert sorted(sizes_of(after, members)) == sorted(
+        (len(before) + member) // members for member in range(members)
+    )
     assert moves_of(before, after) == fewest_moves_of_all_shares(before, members)
 
 
@@ -119,7 +121,8 @@ def test_a_large_group_that_doubles_moves_half(members):
 
 
 @pytest.mark.parametrize(
-    ("owner", "says"), [([0, 3], "partition 1 is owned by member 3"), ([-2], "partition 0 is owned by member -2")]
+    ("owner", "says"),
+    [([0, 3], "partition 1 is owned by member 3"), ([-2], "partition 0 is owned by member -2")],
 )
 def test_an_owner_that_is_no_member_is_refused(owner, says):
     with pytest.raises(ValueError, match=says):

@@ -13,13 +13,19 @@ STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def on_terminal(arguments, columns):
-    """The lines that `apportion ARGUMENTS` writes to a terminal of so many columns, without colours."""
+    """The lines that `apportion ARGUMENTS` writes to a terminal of so many columns, without
+    colours.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+    }
     environment |= {"TERM": "xterm"}  # with a dumb one the width is 80 always
     command = [sys.executable, "-m", "apportion.cli.main", *arguments]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=environment):
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=environment
+    ):
         os.close(theirs)
         written = b""
         try:

@@ -22,7 +22,10 @@ def failed(*arguments):
 
 
 NO_GROUP = "there is no group 'nosuch': `apportion groups list` shows what there is"
-NO_STREAMS_GROUP = "there is no group 'nosuch': that is the application.id, and `apportion groups list` shows what there is"
+NO_STREAMS_GROUP = (
+    "there is no group 'nosuch': that is the application.id, and `apportion groups list` "
+    "shows what there is"
+)
 
 
 @pytest.mark.parametrize(("room", "message"), [("groups", NO_GROUP), ("streams", NO_STREAMS_GROUP)])
@@ -31,7 +34,11 @@ def test_a_group_that_is_not_there_is_told_with_the_next_step(bootstrap, room, m
     code, out, err = failed(*describe)
     assert (code, out, err) == (1, "", f"apportion {room}: {message}\n")
     code, out, err = failed(*describe, "--json")
-    assert (code, out, json.loads(err)) == (1, "", {"error": "GROUP_ID_NOT_FOUND", "message": message})
+    assert (code, out, json.loads(err)) == (
+        1,
+        "",
+        {"error": "GROUP_ID_NOT_FOUND", "message": message},
+    )
 
 
 NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
@@ -41,10 +48,26 @@ NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
     ("arguments", "code", "message"),
     [
         (["groups", "list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
-        (["groups", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
-        (["streams", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
-        (["groups", "list", "--bootstrap", "bogus"], 2, "bootstrap server 'bogus' is not host:port"),
-        (["streams", "describe", "g", "--bootstrap", "bogus"], 2, "bootstrap server 'bogus' is not host:port"),
+        (
+            ["groups", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"],
+            1,
+            NO_BROKER,
+        ),
+        (
+            ["streams", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"],
+            1,
+            NO_BROKER,
+        ),
+        (
+            ["groups", "list", "--bootstrap", "bogus"],
+            2,
+            "bootstrap server 'bogus' is not host:port",
+        ),
+        (
+            ["streams", "describe", "g", "--bootstrap", "bogus"],
+            2,
+            "bootstrap server 'bogus' is not host:port",
+        ),
         (["streams", "rehearse", "--from", "1.1"], 2, "say both --from and --to, or --matrix"),
         (["sim", "--first", "3", "--seed", "1"], 2, "--first is for --runs, which is not given."),
     ],

@@ -40,7 +40,9 @@ def join(cluster, group_id, member_id):
 
 @pytest.fixture(scope="module")
 def bootstrap():
-    """A broker with a member of `g` that owns `t` and has read one of its two records, and a group `h` of offsets alone."""
+    """A broker with a member of `g` that owns `t` and has read one of its two records, and a group
+    `h` of offsets alone.
+    """
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap, client_id="reader")
         topic = cluster.create_topic("t", 1)
@@ -56,19 +58,35 @@ def bootstrap():
 def said(*arguments):
     """Exit code, and the lines of the command's output as words."""
     result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
-    return result.exit_code, [line.translate({ord("│"): " ", ord("┃"): " "}).split() for line in result.output.splitlines()]
+    return result.exit_code, [
+        line.translate({ord("│"): " ", ord("┃"): " "}).split()
+        for line in result.output.splitlines()
+    ]
 
 
 def test_the_list_names_every_group_with_its_state(bootstrap):
     code, lines = said("list", "--bootstrap", bootstrap)
     assert code == 0
-    assert [line for line in lines if line[:1] in (["g"], ["h"])] == [["g", "consumer", "Stable"], ["h", "classic", "Empty"]]
+    assert [line for line in lines if line[:1] in (["g"], ["h"])] == [
+        ["g", "consumer", "Stable"],
+        ["h", "classic", "Empty"],
+    ]
 
 
 def test_a_group_is_described_with_members_and_lag(bootstrap):
     code, lines = said("describe", "g", "--bootstrap", bootstrap)
     assert code == 0
-    assert lines[0] == ["g:", "a", "consumer", "group,", "Stable,", "epoch", "2,", "assignor", "uniform"]
+    assert lines[0] == [
+        "g:",
+        "a",
+        "consumer",
+        "group,",
+        "Stable,",
+        "epoch",
+        "2,",
+        "assignor",
+        "uniform",
+    ]
     assert ["member", "client", "host", "epoch", "owns"] in lines
     member = next(line for line in lines if line[:1] == ["member-1"])
     assert (member[1], member[-2:]) == ("reader", ["t", "0"])
@@ -81,18 +99,37 @@ def test_json_holds_the_same_as_the_tables(bootstrap):
         {"group": "g", "type": "consumer", "state": "Stable"},
         {"group": "h", "type": "classic", "state": "Empty"},
     ]
-    described = json.loads(CliRunner().invoke(app, ["groups", "describe", "g", "--json", "--bootstrap", bootstrap]).stdout)
-    assert (described["group"], described["state"], described["assignor"]) == ("g", "Stable", "uniform")
+    described = json.loads(
+        CliRunner()
+        .invoke(app, ["groups", "describe", "g", "--json", "--bootstrap", bootstrap])
+        .stdout
+    )
+    assert (described["group"], described["state"], described["assignor"]) == (
+        "g",
+        "Stable",
+        "uniform",
+    )
     member = described["members"][0]
     del member["host"]
     assert described["members"] == [
-        {"member": "member-1", "instance": None, "client": "reader", "protocol": "consumer", "epoch": 2, "owns": {"t": [0]}}
+        {
+            "member": "member-1",
+            "instance": None,
+            "client": "reader",
+            "protocol": "consumer",
+            "epoch": 2,
+            "owns": {"t": [0]},
+        }
     ]
-    assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}]
+    assert described["offsets"] == [
+        {"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}
+    ]
 
 
 def test_a_group_of_offsets_alone_is_described_too(bootstrap):
-    result = CliRunner().invoke(app, ["groups", "describe", "h", "--json", "--bootstrap", bootstrap])
+    result = CliRunner().invoke(
+        app, ["groups", "describe", "h", "--json", "--bootstrap", bootstrap]
+    )
     assert (result.exit_code, json.loads(result.stdout)) == (
         0,
         {
@@ -111,10 +148,24 @@ def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap):
     place = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
     try:
         cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
-        result = CliRunner().invoke(app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap])
+        result = CliRunner().invoke(
+            app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap]
+        )
         assert json.loads(result.stdout)["sinks"] == ["/lake/a", "/lake/b"]
         _, lines = said("describe", "of-a-sink", "--bootstrap", bootstrap)
-        assert lines[0] == ["of-a-sink:", "a", "classic", "group,", "Empty,", "of", "the", "sink", "/lake/a", "and", "/lake/b"]
+        assert lines[0] == [
+            "of-a-sink:",
+            "a",
+            "classic",
+            "group,",
+            "Empty,",
+            "of",
+            "the",
+            "sink",
+            "/lake/a",
+            "and",
+            "/lake/b",
+        ]
     finally:
         cluster.call(DeleteGroupsRequest(groups_names=("of-a-sink",)), coordinator="of-a-sink")
         cluster.close()
@@ -135,7 +186,9 @@ def classic(cluster, group_id, protocol_type, assignment):
     }
     joined = ask(JoinGroupRequest(**request), 3)
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
-    sync = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given)
+    sync = SyncGroupRequest(
+        group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given
+    )
     assert ask(sync, 3).error_code == Code.NONE
     return joined.member_id
 
@@ -146,19 +199,33 @@ def classic(cluster, group_id, protocol_type, assignment):
         (
             "j",
             "consumer",
-            encode(ConsumerProtocolAssignment(assigned_partitions=(ConsumerProtocolTopicPartition(topic="t", partitions=(0, 7)),))),
+            encode(
+                ConsumerProtocolAssignment(
+                    assigned_partitions=(
+                        ConsumerProtocolTopicPartition(topic="t", partitions=(0, 7)),
+                    )
+                )
+            ),
             [0, 7],
         ),
         ("k", "consumer", b"", None),
         ("l", "connect", encode(ConsumerProtocolAssignment()), None),
     ],
 )
-def test_a_classic_group_is_described_with_what_can_be_read_of_it(bootstrap, group_id, protocol_type, assignment, owns):
+def test_a_classic_group_is_described_with_what_can_be_read_of_it(
+    bootstrap, group_id, protocol_type, assignment, owns
+):
     cluster = Cluster(bootstrap, client_id="reader")
     member_id = classic(cluster, group_id, protocol_type, assignment)
-    told = json.loads(CliRunner().invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap]).stdout)
+    told = json.loads(
+        CliRunner()
+        .invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap])
+        .stdout
+    )
     lines = said("describe", group_id, "--bootstrap", bootstrap)[1]
-    cluster.call(LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2)
+    cluster.call(
+        LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2
+    )
     cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
     cluster.close()
     host = told["members"][0].pop("host")
@@ -177,11 +244,18 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(bootstrap, gro
             }
         ],
         "sinks": [],
-        "offsets": [] if owns is None else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
+        "offsets": []
+        if owns is None
+        else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
     }
     assert lines[0] == f"{group_id}: a classic group, Stable, assignor range".split()
     shown = [] if owns is None else ["t", "0,7"]
-    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host.removeprefix("/"), *shown]
+    assert next(line for line in lines if line[:1] == [member_id]) == [
+        member_id,
+        "reader",
+        host.removeprefix("/"),
+        *shown,
+    ]
     assert ["member", "client", "host", "owns"] in lines
 
 
@@ -198,10 +272,17 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
         protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
     )
     old = cluster.call(request, coordinator="m").member_id
-    described = CliRunner().invoke(app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap])
+    described = CliRunner().invoke(
+        app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap]
+    )
     code, lines = said("describe", "m", "--bootstrap", bootstrap)
-    cluster.call(LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m")
-    cluster.call(ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1), coordinator="m")
+    cluster.call(
+        LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m"
+    )
+    cluster.call(
+        ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1),
+        coordinator="m",
+    )
     cluster.close()
     told = json.loads(described.stdout)["members"]
     assert code == 0
@@ -216,10 +297,19 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
 def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
     cluster = Cluster(bootstrap, client_id="reader")
     join(cluster, "i", "member-2")
-    described = json.loads(CliRunner().invoke(app, ["groups", "describe", "i", "--json", "--bootstrap", bootstrap]).stdout)
-    cluster.call(ConsumerGroupHeartbeatRequest(group_id="i", member_id="member-2", member_epoch=-1), coordinator="i")
+    described = json.loads(
+        CliRunner()
+        .invoke(app, ["groups", "describe", "i", "--json", "--bootstrap", bootstrap])
+        .stdout
+    )
+    cluster.call(
+        ConsumerGroupHeartbeatRequest(group_id="i", member_id="member-2", member_epoch=-1),
+        coordinator="i",
+    )
     cluster.close()
-    assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}]
+    assert described["offsets"] == [
+        {"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}
+    ]
 
 
 def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap):
@@ -231,17 +321,26 @@ def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap):
     refused = CliRunner().invoke(app, ["groups", "describe", odd + "er", "--bootstrap", bootstrap])
     leave = ConsumerGroupHeartbeatRequest(group_id=odd, member_id="m", member_epoch=-1)
     assert cluster.call(leave, coordinator=odd).error_code == Code.NONE
-    assert cluster.call(DeleteGroupsRequest(groups_names=(odd,)), coordinator=odd).results[0].error_code == Code.NONE
+    assert (
+        cluster.call(DeleteGroupsRequest(groups_names=(odd,)), coordinator=odd)
+        .results[0]
+        .error_code
+        == Code.NONE
+    )
     cluster.close()
     name = r"[/x][bold]odd[/bold] :fire: \x1b[2J\nline"
     assert sum(name in line for line in listed.stdout.splitlines()) == 1
-    assert [name in line for line in described.stdout.splitlines() if "odd" in line] == [True, True]  # the group, and its client
+    # the group, and its client
+    assert [name in line for line in described.stdout.splitlines() if "odd" in line] == [True, True]
     assert name in refused.stderr
 
 
 def test_an_address_that_is_none_is_refused_in_one_sentence():
     code, lines = said("list", "--bootstrap", "bogus")
-    assert (code, lines) == (2, [["apportion", "groups:", "bootstrap", "server", "'bogus'", "is", "not", "host:port"]])
+    assert (code, lines) == (
+        2,
+        [["apportion", "groups:", "bootstrap", "server", "'bogus'", "is", "not", "host:port"]],
+    )
 
 
 def test_what_is_not_there_is_said_in_one_sentence(bootstrap):

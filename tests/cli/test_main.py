@@ -33,36 +33,70 @@ def test_the_version_is_said():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--set", "num.partition=3"], "there is no setting 'num.partition'; did you mean num.partitions?"),
+        (
+            ["--set", "num.partition=3"],
+            "there is no setting 'num.partition'; did you mean num.partitions?",
+        ),
         (["--set", "log.dirs=x"], "log.dirs is given as --data-dir."),
         (["--set", "zebra=3"], "there is no setting 'zebra'."),
         (["--set", "num.partitions"], "'num.partitions' is not a setting: write name=value."),
         (["--set", "num.partitions=x"], "num.partitions must be a whole number, not 'x'."),
         (["--set", "num.partitions=0"], "num.partitions must be at least 1, not 0."),
-        (["--set", "auto.create.topics.enable=maybe"], "auto.create.topics.enable must be true or false, not 'maybe'."),
-        (["--listen", "9092"], "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'."),
-        (["--listen", "SSL://here:9092"], "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'."),
-        (["--listen", "here:99999"], "--listen has port 99999, which is out of range: a port is a number up to 65535."),
-        (["--set", "listeners=here:99999"], "listeners has port 99999, which is out of range: a port is a number up to 65535."),
-        (["--set", "listeners=here"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'."),
+        (
+            ["--set", "auto.create.topics.enable=maybe"],
+            "auto.create.topics.enable must be true or false, not 'maybe'.",
+        ),
+        (
+            ["--listen", "9092"],
+            "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'.",
+        ),
+        (
+            ["--listen", "SSL://here:9092"],
+            "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'.",
+        ),
+        (
+            ["--listen", "here:99999"],
+            "--listen has port 99999, which is out of range: a port is a number up to 65535.",
+        ),
+        (
+            ["--set", "listeners=here:99999"],
+            "listeners has port 99999, which is out of range: a port is a number up to 65535.",
+        ),
+        (
+            ["--set", "listeners=here"],
+            "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'.",
+        ),
         (
             ["--set", "advertised.listeners=here"],
             "advertised.listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'.",
         ),
         (
             ["--set", "group.consumer.session.timeout.ms=70000"],
-            "group.consumer.session.timeout.ms (70000) must not be above group.consumer.max.session.timeout.ms (60000).",
+            "group.consumer.session.timeout.ms (70000) must not be above "
+            "group.consumer.max.session.timeout.ms (60000).",
         ),
     ],
 )
 def test_a_wrong_setting_is_named_before_anything_starts(tmp_path, arguments, sentence):
-    serve = [sys.executable, "-m", "apportion.cli.main", "serve", "--data-dir", str(tmp_path / "data")]
+    serve = [
+        sys.executable,
+        "-m",
+        "apportion.cli.main",
+        "serve",
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
     done = subprocess.run([*serve, *arguments], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"apportion serve: {sentence}\n")
     assert not (tmp_path / "data").exists()
 
 
 def test_serving_imports_neither_numba_nor_pyarrow():
-    look = "import sys, apportion.cli.serving; print([m for m in ('numba', 'pyarrow', 'pyspark') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    look = (
+        "import sys, apportion.cli.serving; print([m for m in ('numba', 'pyarrow', 'pyspark') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "[]\n"

@@ -55,7 +55,11 @@ def test_names_of_members_are_folded_and_not_cut(bootstrap):
 
 def test_partitions_that_follow_each_other_are_a_range(bootstrap):
     lines = on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 260)
-    assert [line.split("│")[-2].strip() for line in lines if "worker" in line] == ["analytics-events 0-59", "", ""]
+    assert [line.split("│")[-2].strip() for line in lines if "worker" in line] == [
+        "analytics-events 0-59",
+        "",
+        "",
+    ]
 
 
 def test_a_member_without_partitions_and_a_group_without_members_are_told_in_words(bootstrap):
@@ -75,10 +79,17 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
     )
     cluster.close()
     described = {
-        group: on_terminal(["groups", "describe", group, "--bootstrap", bootstrap], 80) for group in ("offsets-alone", "waits")
+        group: on_terminal(["groups", "describe", group, "--bootstrap", bootstrap], 80)
+        for group in ("offsets-alone", "waits")
     }
-    assert described["offsets-alone"][:2] == ["offsets-alone: a classic group, Empty", "It has no members."]
-    assert described["waits"][-1] == "No offset is committed, and no member owns a partition: do the topics exist?"
+    assert described["offsets-alone"][:2] == [
+        "offsets-alone: a classic group, Empty",
+        "It has no members.",
+    ]
+    assert (
+        described["waits"][-1]
+        == "No offset is committed, and no member owns a partition: do the topics exist?"
+    )
     assert "│ 127.0.0.1 │" in described["waits"][4]
 
 
@@ -92,7 +103,18 @@ def broken_in_a_word(lines, columns):
     [
         ["sim", "--seed", "7", "--quiet", "--seconds", "5"],
         ["streams", "rehearse", "--from", "1.1", "--to", "4.0", "--instances", "2"],
-        ["streams", "rehearse", "--from", "2.3", "--to", "3.9", "--instances", "2", "--bounces", "1"],
+        [
+            "streams",
+            "rehearse",
+            "--from",
+            "2.3",
+            "--to",
+            "3.9",
+            "--instances",
+            "2",
+            "--bounces",
+            "1",
+        ],
     ],
 )
 def test_sentences_break_between_words(arguments):

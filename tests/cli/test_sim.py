@@ -46,7 +46,11 @@ def drawn_picture(play, scenario, width):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("--partitions 3", "say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults."),
+        (
+            "--partitions 3",
+            "say what to play: --seed N for one history, --runs N for many, --shrink SEED "
+            "for its fewest faults.",
+        ),
         ("--seed 1 --runs 3", "--seed and --runs exclude each other."),
         ("--runs 3 --jobs 2 --spark local", "--jobs and --spark exclude each other."),
         ("--seed 1 --jobs 2", "--jobs is for --runs, which is not given."),
@@ -57,26 +61,49 @@ def drawn_picture(play, scenario, width):
         ("--seed 1 --partitions 0", "partitions must be at least 1, not 0."),
         ("--runs 9 --delay-us -1", "delay_us must be at least 0, not -1."),
         ("--shrink 1 --seconds 0", "--seconds must be at least 1, not 0."),
-        ("--seed 1 --workers 0 --readers 0", "a world needs at least one application: give it workers or readers."),
-        ("--seed 1 --heartbeat-ms 9000 --session-ms 8000", "heartbeat_ms (9000) must be below session_ms (8000)."),
+        (
+            "--seed 1 --workers 0 --readers 0",
+            "a world needs at least one application: give it workers or readers.",
+        ),
+        (
+            "--seed 1 --heartbeat-ms 9000 --session-ms 8000",
+            "heartbeat_ms (9000) must be below session_ms (8000).",
+        ),
         ("--seed 1 --fault none --fault cut", "--fault none and other faults exclude each other."),
-        ("--seed 1 --only-faults 3,x", "--only-faults takes numbers with commas between, such as 3,7,9, not '3,x'."),
-        ("--seed 1 --fault none --only-faults 0", "seed 1 draws 0 faults, so none can be chosen; there is no fault 0."),
+        (
+            "--seed 1 --only-faults 3,x",
+            "--only-faults takes numbers with commas between, such as 3,7,9, not '3,x'.",
+        ),
+        (
+            "--seed 1 --fault none --only-faults 0",
+            "seed 1 draws 0 faults, so none can be chosen; there is no fault 0.",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(arguments, sentence):
     result = CliRunner().invoke(app, ["sim", *arguments.split()])
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apportion sim: {sentence}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        2,
+        "",
+        f"apportion sim: {sentence}\n",
+    )
 
 
 def test_an_unknown_fault_is_named_with_those_there_are():
     result = CliRunner().invoke(app, ["sim", "--seed", "1", "--fault", "zebra"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("apportion sim: there is no fault 'zebra'; there are broker-crash, ")
+    assert result.stderr.startswith(
+        "apportion sim: there is no fault 'zebra'; there are broker-crash, "
+    )
 
 
 def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
-    faults = (Fault(5_000, "cut"), Fault(5_100, "pause"), Fault(5_200, "cut"), Fault(18_000, "pause"))
+    faults = (
+        Fault(5_000, "cut"),
+        Fault(5_100, "pause"),
+        Fault(5_200, "cut"),
+        Fault(18_000, "pause"),
+    )
     scenario = Scenario(seed=1, duration_ms=25_000, faults=faults)
     assert drawn_picture(stand_in.tells, scenario, width=40) == [
         "               1",
@@ -89,7 +116,8 @@ def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
         "",
         "A worker-0   B worker-1",
         "1 cut x2   2 pause x2",
-        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no new faults from here on   X a law broke",
+        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no "
+        "new faults from here on   X a law broke",
     ]
 
 
@@ -102,7 +130,8 @@ def test_a_picture_of_nothing_is_an_axis():
     assert drawn_picture(stand_in.holds, Scenario(seed=1, duration_ms=60_000), width=30) == [
         " '0 s          '30 s",
         "",
-        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no new faults from here on   X a law broke",
+        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no "
+        "new faults from here on   X a law broke",
     ]
 
 
@@ -133,11 +162,16 @@ def test_all_of_a_trace_none_of_it_or_a_file_of_it(capsys, tmp_path):
     assert text.startswith(f"300 lines in {tmp_path / 'trace'}\n")
     assert len((tmp_path / "trace").read_text().splitlines()) == 300
     assert run(SimOptions(seed=8, trace=tmp_path), stand_in.tells) == 2
-    assert capsys.readouterr().err == f"apportion sim: --trace {tmp_path} cannot be written: Is a directory.\n"
+    assert (
+        capsys.readouterr().err
+        == f"apportion sim: --trace {tmp_path} cannot be written: Is a directory.\n"
+    )
 
 
 def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
-    code, text = told(capsys, SimOptions(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3}))
+    code, text = told(
+        capsys, SimOptions(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3})
+    )
     scenario = Draw(sizes={"partitions": 3}).scenario(7)
     chosen = [scenario.faults[0], scenario.faults[2]]
     assert code == 1
@@ -155,12 +189,17 @@ def test_a_fleet_that_holds_ends_with_its_figures(capsys):
     figures = RunTotals()
     for seed in range(10, 16):
         figures = figures.plus(stand_in.outcome(seed))
-    assert told(capsys, SimOptions(runs=6, first=10, jobs=2), stand_in.holds) == (0, f"6 seeds hold: {figures}\n")
+    assert told(capsys, SimOptions(runs=6, first=10, jobs=2), stand_in.holds) == (
+        0,
+        f"6 seeds hold: {figures}\n",
+    )
 
 
 def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
     code, text = told(
-        capsys, SimOptions(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]), stand_in.breaks_at_seven
+        capsys,
+        SimOptions(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]),
+        stand_in.breaks_at_seven,
     )
     assert code == 1
     assert text.splitlines()[:4] == [
@@ -169,13 +208,21 @@ def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
         "seed 17 breaks one-hand at 1.500 s: seed 17 says so",
         "    apportion sim --seed 17 --topics 2 --seconds 9 --fault cut",
     ]
-    assert text.splitlines()[4].startswith("2 of 20 seeds fail: 20,190 steps, 20 simulated minutes, ")
+    assert text.splitlines()[4].startswith(
+        "2 of 20 seeds fail: 20,190 steps, 20 simulated minutes, "
+    )
 
 
 def test_a_fleet_as_json_is_one_object(capsys):
     code, text = told(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
     found = json.loads(text)
-    assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (1, "broken", 0, 8, 8)
+    assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (
+        1,
+        "broken",
+        0,
+        8,
+        8,
+    )
     assert found["failed"] == [
         {
             "seed": 7,
@@ -190,11 +237,16 @@ def test_a_fleet_as_json_is_one_object(capsys):
 def test_ctrl_c_ends_a_fleet_with_what_was_played():
     script = (
         "import signal, sys\n"
-        "from apportion.cli.sim import run; from apportion.cli.sim_options import SimOptions; from tests.sim import stand_in\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what a shell starts behind it ignores Ctrl-C
-        "if __name__ == '__main__': sys.exit(run(SimOptions(runs=100, jobs=1), stand_in.told_then_never_ends))"
+        "from apportion.cli.sim import run; from apportion.cli.sim_options import "
+        "SimOptions; from tests.sim import stand_in\n"
+        # what a shell starts behind it ignores Ctrl-C
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "if __name__ == '__main__': sys.exit(run(SimOptions(runs=100, jobs=1), "
+        "stand_in.told_then_never_ends))"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stderr.readline() == "seed 0 was played\n"  # said by the process of the fleet
     assert process.stderr.readline() == "seed 1 is being played\n"
     process.send_signal(signal.SIGINT)
@@ -208,7 +260,11 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
     wanted = faults[4].kind
 
     def play(scenario, trace=None):
-        broken = stand_in.Violation("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
+        broken = (
+            stand_in.Violation("one-hand", 99_000_000, "why")
+            if faults[4] in scenario.faults
+            else None
+        )
         return stand_in.outcome(3, broken)
 
     code, text = told(capsys, SimOptions(shrink=3), play)
@@ -223,18 +279,39 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
 
 
 def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
-    code, text = told(capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven)
+    code, text = told(
+        capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven
+    )
     found = json.loads(text)
-    assert (code, found["faults"], found["command"]) == (1, [], "apportion sim --seed 7 --topics 1 --fault none")
+    assert (code, found["faults"], found["command"]) == (
+        1,
+        [],
+        "apportion sim --seed 7 --topics 1 --fault none",
+    )
 
 
 def test_a_seed_that_holds_has_nothing_to_shrink(capsys):
-    assert told(capsys, SimOptions(shrink=8), stand_in.holds) == (0, "seed 8 holds: there is nothing to shrink\n")
+    assert told(capsys, SimOptions(shrink=8), stand_in.holds) == (
+        0,
+        "seed 8 holds: there is nothing to shrink\n",
+    )
 
 
 def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
     said = {
-        **dict.fromkeys(["workers", "readers", "statics", "topics", "partitions", "delay_us", "flush_us", "shards"], 2),
+        **dict.fromkeys(
+            [
+                "workers",
+                "readers",
+                "statics",
+                "topics",
+                "partitions",
+                "delay_us",
+                "flush_us",
+                "shards",
+            ],
+            2,
+        ),
         "seconds": 5,
         "heartbeat_ms": 500,
         "unsettled_heartbeat_ms": 400,
@@ -250,10 +327,16 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
     command = SimOptions(seed=8, sizes=said).command(8)
     result = CliRunner().invoke(app, [*command.split()[1:], "--json"])
     told = json.loads(result.output)
-    assert (result.exit_code, sorted(told["command"].split(" --"))) == (0, sorted(command.split(" --")))
+    assert (result.exit_code, sorted(told["command"].split(" --"))) == (
+        0,
+        sorted(command.split(" --")),
+    )
     del said["seconds"]
     assert {name: told["scenario"][name] for name in said} == said
-    assert SimOptions(seed=8, sizes={"encodes": False}).command(8) == "apportion sim --seed 8 --no-encodes"
+    assert (
+        SimOptions(seed=8, sizes={"encodes": False}).command(8)
+        == "apportion sim --seed 8 --no-encodes"
+    )
 
 
 def test_help_teaches_by_examples():
@@ -263,16 +346,28 @@ def test_help_teaches_by_examples():
 
 
 def test_simulating_imports_neither_numba_nor_pyarrow_nor_pyspark():
-    look = "import sys, apportion.cli.sim; print([m for m in ('numba', 'pyarrow', 'pyspark', 'pandas') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    look = (
+        "import sys, apportion.cli.sim; print([m for m in ('numba', 'pyarrow', 'pyspark', "
+        "'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "[]\n"
 
 
 def test_without_pyspark_the_remedy_is_said():
     call = "app(['sim', '--spark', 'local', '--runs', '3'])"
-    hidden = f"import sys; sys.modules['pyspark'] = None\nfrom apportion.cli.main import app\n{call}"
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60)
-    sentence = "apportion sim: --spark needs pyspark, which is not installed: pip install 'apportion[spark]'.\n"
+    hidden = (
+        f"import sys; sys.modules['pyspark'] = None\nfrom apportion.cli.main import app\n{call}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60
+    )
+    sentence = (
+        "apportion sim: --spark needs pyspark, which is not installed: pip install "
+        "'apportion[spark]'.\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
 
 
@@ -280,12 +375,19 @@ APPORTION = (sys.executable, "-m", "apportion.cli.main", "sim", "--seed", "7", "
 
 
 def test_a_reader_who_has_seen_enough_is_no_broken_law():
-    with subprocess.Popen([*APPORTION, "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+    with subprocess.Popen(
+        [*APPORTION, "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
         command.stdout.close()
         assert (command.stderr.read(), command.wait()) == (b"", 0)
 
 
 def test_a_full_disk_is_one_sentence():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*APPORTION, "--quiet"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.stderr, done.returncode) == ("apportion sim: stdout cannot be written: No space left on device.\n", 2)
+        done = subprocess.run(
+            [*APPORTION, "--quiet"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.stderr, done.returncode) == (
+        "apportion sim: stdout cannot be written: No space left on device.\n",
+        2,
+    )

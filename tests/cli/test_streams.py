@@ -14,7 +14,14 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
-from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicIdPartition
 from apportion.topics import TopicPartition as Partition
 from apportion.wire.batch import encode_batch
@@ -35,13 +42,17 @@ OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000
 
 @pytest.fixture(scope="module")
 def broker():
-    """A broker with `t`, two partitions of two records each, that waits a moment for all members; and its clients by client id."""
+    """A broker with `t`, two partitions of two records each, that waits a moment for all members;
+    and its clients by client id.
+    """
     with EmbeddedBroker(group_initial_rebalance_delay_ms=250) as broker:
         clusters = {name: Cluster(broker.bootstrap, client_id=name) for name in ("one", "two")}
         topic = clusters["one"].create_topic("t", 2)
         places = [TopicIdPartition("t", topic.id, number) for number in range(2)]
         for place in places:
-            clusters["one"].produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
+            clusters["one"].produce(
+                place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
+            )
         yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, places=places)
         for cluster in clusters.values():
             cluster.close()
@@ -56,10 +67,14 @@ def assignment(partitions, used, **more):
     """What a member is given: these partitions of `t`."""
     info = AssignmentInfo(used, **more)
     given = (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),)
-    return encode(ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info)))
+    return encode(
+        ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info))
+    )
 
 
-def ask_to_join(cluster, group_id, instance_id, metadata, protocol="stream", protocol_type="consumer"):
+def ask_to_join(
+    cluster, group_id, instance_id, metadata, protocol="stream", protocol_type="consumer"
+):
     return cluster.call(
         JoinGroupRequest(
             group_id=group_id,
@@ -75,44 +90,68 @@ def ask_to_join(cluster, group_id, instance_id, metadata, protocol="stream", pro
 
 @contextmanager
 def group(broker, group_id, each, **more):
-    """A stable classic group of these members, each its client id, its subscription and its assignment; their member ids."""
+    """A stable classic group of these members, each its client id, its subscription and its
+    assignment; their member ids.
+    """
     with ThreadPoolExecutor() as threads:
         asked = [
-            threads.submit(ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more)
+            threads.submit(
+                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more
+            )
             for number, (client, said, _) in enumerate(each)
         ]
         joined = [each.result() for each in asked]
     ids = [each.member_id for each in joined]
     assert {each.generation_id for each in joined} == {1}
     given = tuple(
-        SyncGroupRequestAssignment(member_id=member, assignment=told) for member, (_, _, told) in zip(ids, each, strict=True)
+        SyncGroupRequestAssignment(member_id=member, assignment=told)
+        for member, (_, _, told) in zip(ids, each, strict=True)
     )
-    sync = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given)
-    assert broker.clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
+    sync = SyncGroupRequest(
+        group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given
+    )
+    assert (
+        broker.clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
+    )
     yield ids
     leaving = tuple(MemberIdentity(member_id=member) for member in ids)
-    broker.clusters["one"].call(LeaveGroupRequest(group_id=group_id, members=leaving), coordinator=group_id)
+    broker.clusters["one"].call(
+        LeaveGroupRequest(group_id=group_id, members=leaving), coordinator=group_id
+    )
 
 
 def asked(broker, group_id, *more):
     """Exit code, and the lines on stdout or stderr, of the command on that group."""
-    result = CliRunner().invoke(app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more])
+    result = CliRunner().invoke(
+        app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more]
+    )
     return result.exit_code, [line.rstrip() for line in result.output.splitlines()]
 
 
 def as_json(broker, group_id):
-    result = CliRunner().invoke(app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap])
+    result = CliRunner().invoke(
+        app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap]
+    )
     assert (result.exit_code, result.stderr) == (0, "")
     return json.loads(result.stdout)
 
 
 def upgrading():
     """An old process with an active task and a copy, and a new one that speaks as it does."""
-    said = subscription(2, process_id=OLD, endpoint="old:1", offset_sums={TaskId(0, 0): RUNNING, TaskId(0, 1): OFFSET_UNKNOWN})
+    said = subscription(
+        2,
+        process_id=OLD,
+        endpoint="old:1",
+        offset_sums={TaskId(0, 0): RUNNING, TaskId(0, 1): OFFSET_UNKNOWN},
+    )
     standby = {TaskId(0, 1): (Partition("t", 1),)}
     return [
         ("one", said, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
-        ("two", subscription(11, 11, process_id=NEW, tags={"zone": "a"}), assignment((1,), 2, active=(TaskId(0, 1),))),
+        (
+            "two",
+            subscription(11, 11, process_id=NEW, tags={"zone": "a"}),
+            assignment((1,), 2, active=(TaskId(0, 1),)),
+        ),
     ]
 
 
@@ -121,8 +160,10 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
     advice = (
-        f"Process {OLD_NAME} (old:1) speaks version 2, in which nobody can say to support more: it is of Kafka Streams 0.10.1 to "
-        "1.1, or has upgrade.from set; bounce it next, with a newer release or without upgrade.from."
+        f"Process {OLD_NAME} (old:1) speaks version 2, in which nobody can say to support "
+        "more: it is of Kafka Streams 0.10.1 to "
+        "1.1, or has upgrade.from set; bounce it next, with a newer release or without "
+        "upgrade.from."
     )
     assert (code, lines) == (
         0,
@@ -130,7 +171,8 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
             "up: a group of Kafka Streams, Stable, 2 processes, 2 consumers, 2 active tasks, lag 1",
             "metadata: spoken is version 2, possible 11; 1 of 2 processes is in the way",
             f"metadata: {advice}",
-            "Standby tasks and warm-ups look alike to others than the leader, and nothing here tells them apart.",
+            "Standby tasks and warm-ups look alike to others than the leader, and nothing "
+            "here tells them apart.",
             "",
             f"process {OLD_NAME}",
             "  metadata            version 2, cannot say what it supports",
@@ -168,13 +210,33 @@ def test_json_holds_the_same_under_keys_that_stay(broker):
         "lag": None,
         "lag_problem": None,
     }
-    here = {"host": "/127.0.0.1", "asks": None, "error": None, "next_rebalance_ms": None, "unread": []}
+    here = {
+        "host": "/127.0.0.1",
+        "asks": None,
+        "error": None,
+        "next_rebalance_ms": None,
+        "unread": [],
+    }
     assert old.pop("consumers") == [
-        {"member": ids[0], "instance": "seat-0", "client": "one", "used": 2, "supported": None, **here}
+        {
+            "member": ids[0],
+            "instance": "seat-0",
+            "client": "one",
+            "used": 2,
+            "supported": None,
+            **here,
+        }
         | {"active": ["0_0"], "copies": ["0_1"]}
     ]
     assert new.pop("consumers") == [
-        {"member": ids[1], "instance": "seat-1", "client": "two", "used": 11, "supported": 11, **here}
+        {
+            "member": ids[1],
+            "instance": "seat-1",
+            "client": "two",
+            "used": 11,
+            "supported": 11,
+            **here,
+        }
         | {"active": ["0_1"], "copies": []}
     ]
 
@@ -194,7 +256,12 @@ def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker):
         "endpoint": "old:1",
         "tags": {},
         "lag": 1,
-        "active": [{**ran, "partitions": [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}]}],
+        "active": [
+            {
+                **ran,
+                "partitions": [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}],
+            }
+        ],
         **lists,
         "standby_or_warmup": [{"task": "0_1", **unknown}],
     }
@@ -222,7 +289,13 @@ def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(bro
         (
             "two",
             subscription(11, 11, process_id=NEW, offset_sums={TaskId(1, 0): 7}),
-            assignment((1,), 11, active=(TaskId(1, 1),), supported=11, standby={TaskId(1, 0): (Partition("t", 0),)}),
+            assignment(
+                (1,),
+                11,
+                active=(TaskId(1, 1),),
+                supported=11,
+                standby={TaskId(1, 0): (Partition("t", 0),)},
+            ),
         ),
     ]
     with group(broker, "warm", members):
@@ -239,12 +312,20 @@ def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(bro
 def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(broker):
     members = [
         ("one", subscription(12, 12), assignment((0,), 2, active=(TaskId(0, 0),))),
-        ("two", b"\0", assignment((), 11, supported=11, error=AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA)),
+        (
+            "two",
+            b"\0",
+            assignment((), 11, supported=11, error=AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA),
+        ),
     ]
     with group(broker, "odd", members) as ids:
         code, lines = asked(broker, "odd")
         found = as_json(broker, "odd")
-    blocks = {name: [line.strip() for line in lines[lines.index(name) + 1 :][:4]] for name in lines if name.startswith("process")}
+    blocks = {
+        name: [line.strip() for line in lines[lines.index(name) + 1 :][:4]]
+        for name in lines
+        if name.startswith("process")
+    }
     assert code == 0
     assert blocks["process unknown, of one"] == [
         "metadata   version 12, supports 12",
@@ -254,20 +335,29 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(brok
     ]
     assert blocks["process unknown, of two"][:3] == [
         "consumers  two at 127.0.0.1, instance seat-1",
-        "problems   its subscription cannot be read: ConsumerProtocolSubscription: 1 bytes have no version",
-        "it was told INCOMPLETE_SOURCE_TOPIC_METADATA: source topics are missing, so it got no tasks and shuts down: "
+        "problems   its subscription cannot be read: ConsumerProtocolSubscription: 1 "
+        "bytes have no version",
+        "it was told INCOMPLETE_SOURCE_TOPIC_METADATA: source topics are missing, so it "
+        "got no tasks and shuts down: "
         "make them, start it again",
     ]
     assert found["metadata"]["held_back_by"] == []
-    assert {each["consumers"][0]["member"]: each["process"] for each in found["processes"]} == dict.fromkeys(ids)
+    assert {
+        each["consumers"][0]["member"]: each["process"] for each in found["processes"]
+    } == dict.fromkeys(ids)
 
 
 def test_a_shutdown_that_is_asked_for_is_told(broker):
     asks = subscription(9, 11, process_id=OLD, error=AssignorError.SHUTDOWN_REQUESTED)
-    with group(broker, "down", [("one", asks, assignment((), 9, supported=11, error=AssignorError.SHUTDOWN_REQUESTED))]):
+    with group(
+        broker,
+        "down",
+        [("one", asks, assignment((), 9, supported=11, error=AssignorError.SHUTDOWN_REQUESTED))],
+    ):
         lines = asked(broker, "down")[1]
     assert lines[1] == (
-        f"metadata: All support version 11. Process {OLD_NAME} (127.0.0.1) still speaks 9: it steps up in a next rebalance, "
+        f"metadata: All support version 11. Process {OLD_NAME} (127.0.0.1) still speaks "
+        "9: it steps up in a next rebalance, "
         "with no bounce."
     )
     assert [line.strip() for line in lines[-3:]] == [
@@ -292,7 +382,9 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
     told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
     with group(broker, "lost", [("one", subscription(11, 11), told)]):
         (process,) = as_json(broker, "lost")["processes"]
-    assert process["active"][0]["partitions"] == [{"topic": "gone", "partition": 0, "committed": None, "end": None, "lag": None}]
+    assert process["active"][0]["partitions"] == [
+        {"topic": "gone", "partition": 0, "committed": None, "end": None, "lag": None}
+    ]
 
 
 def test_a_group_that_rebalances_is_shown_by_name(broker):
@@ -306,12 +398,17 @@ def test_a_group_that_rebalances_is_shown_by_name(broker):
         0,
         [
             "between: a classic group, CompletingRebalance, 1 consumer",
-            "It is rebalancing, and a broker tells only of a stable group what its members say: ask again in a moment.",
+            "It is rebalancing, and a broker tells only of a stable group what its "
+            "members say: ask again in a moment.",
             "  consumers  one at 127.0.0.1, instance seat",
         ],
     )
     assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
-    assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (False, None, joined.member_id)
+    assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (
+        False,
+        None,
+        joined.member_id,
+    )
 
 
 def test_a_group_without_members_is_empty(broker):
@@ -320,7 +417,8 @@ def test_a_group_without_members_is_empty(broker):
         0,
         [
             "empty: a classic group, Empty, 0 consumers",
-            "It has no members: no instance of the application is running. `apportion groups describe` shows its offsets.",
+            "It has no members: no instance of the application is running. `apportion "
+            "groups describe` shows its offsets.",
         ],
     )
 
@@ -328,14 +426,27 @@ def test_a_group_without_members_is_empty(broker):
 def test_lag_is_unknown_where_tasks_are(broker):
     broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
-    with group(broker, "later", [("one", subscription(12, 12), encode(ConsumerProtocolAssignment(user_data=b"\0\0\0\x0c" * 2)))]):
+    with group(
+        broker,
+        "later",
+        [
+            (
+                "one",
+                subscription(12, 12),
+                encode(ConsumerProtocolAssignment(user_data=b"\0\0\0\x0c" * 2)),
+            )
+        ],
+    ):
         found, (_, lines) = as_json(broker, "later"), asked(broker, "later")
     assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
     assert "  active     not known" in lines
 
 
 def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
-    sentence = "there is no group 'nobody': that is the application.id, and `apportion groups list` shows what there is"
+    sentence = (
+        "there is no group 'nobody': that is the application.id, and `apportion groups list` "
+        "shows what there is"
+    )
     assert asked(broker, "nobody") == (1, [f"apportion streams: {sentence}"])
 
 
@@ -343,7 +454,10 @@ def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
     ("more", "spoken"),
     [
         ({"protocol": "range"}, "protocol type 'consumer', protocol 'range'"),
-        ({"protocol_type": "connect", "protocol": "sessioned"}, "protocol type 'connect', protocol 'sessioned'"),
+        (
+            {"protocol_type": "connect", "protocol": "sessioned"},
+            "protocol type 'connect', protocol 'sessioned'",
+        ),
     ],
 )
 def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
@@ -351,29 +465,50 @@ def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
     with group(broker, name, [("one", b"", b"")], **more):
         assert asked(broker, name) == (
             1,
-            [f"apportion streams: '{name}' is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it"],
+            [
+                f"apportion streams: '{name}' is no group of Kafka Streams ({spoken}); "
+                "`apportion groups describe` shows it"
+            ],
         )
 
 
 def test_a_consumer_group_of_kip_848_is_told_as_one(broker):
-    join = {"group_id": "modern", "member_id": "m", "subscribed_topic_names": ("t",), "topic_partitions": ()}
+    join = {
+        "group_id": "modern",
+        "member_id": "m",
+        "subscribed_topic_names": ("t",),
+        "topic_partitions": (),
+    }
     cluster = broker.clusters["one"]
     request = ConsumerGroupHeartbeatRequest(**join, member_epoch=0, rebalance_timeout_ms=60_000)
     assert cluster.call(request, coordinator="modern").error_code == Code.NONE
-    sentence = "'modern' is no classic group but a consumer group of KIP-848; `apportion groups describe` shows it"
+    sentence = (
+        "'modern' is no classic group but a consumer group of KIP-848; `apportion groups "
+        "describe` shows it"
+    )
     assert asked(broker, "modern") == (1, [f"apportion streams: {sentence}"])
-    cluster.call(ConsumerGroupHeartbeatRequest(group_id="modern", member_id="m", member_epoch=-1), coordinator="modern")
+    cluster.call(
+        ConsumerGroupHeartbeatRequest(group_id="modern", member_id="m", member_epoch=-1),
+        coordinator="modern",
+    )
 
 
 def test_an_address_that_is_none_is_refused_in_one_sentence(broker):
     result = CliRunner().invoke(app, ["streams", "describe", "g", "--bootstrap", "bogus"])
-    assert (result.exit_code, result.output) == (2, "apportion streams: bootstrap server 'bogus' is not host:port\n")
+    assert (result.exit_code, result.output) == (
+        2,
+        "apportion streams: bootstrap server 'bogus' is not host:port\n",
+    )
 
 
 def test_names_of_groups_are_completed(broker):
     with group(broker, "tab", [("one", subscription(11, 11), assignment((), 11))]):
         words = f"apportion streams describe --bootstrap {broker.bootstrap} tab"
-        environment = {"_APPORTION_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
+        environment = {
+            "_APPORTION_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": "5",
+        }
         completed = CliRunner().invoke(app, [], prog_name="apportion", env=environment)
     assert completed.output.split() == ["tab"]
 

@@ -1,4 +1,6 @@
-"""`apportion streams rehearse` plays an upgrade, tells it, draws it, and says in one sentence what cannot be."""
+"""`apportion streams rehearse` plays an upgrade, tells it, draws it, and says in one sentence what
+cannot be.
+"""
 
 import json
 import xml.etree.ElementTree as ET
@@ -22,14 +24,19 @@ def test_an_upgrade_is_told_step_by_step():
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == (
-        "From 1.1 to 4.0: two rolling bounces, by way of 3.9; a leader of 1.1 fails when a member speaks metadata version 11, "
+        "From 1.1 to 4.0: two rolling bounces, by way of 3.9; a leader of 1.1 fails when "
+        "a member speaks metadata version 11, "
         "which upgrade.from=1.1 avoids."
     )
     assert lines[1:3] == [
         "  bounce 1, steps 1 to 2: every instance comes back as 3.9 with upgrade.from=1.1",
         "  bounce 2, steps 3 to 4: every instance comes back as 4.0",
     ]
-    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    rows = [
+        [cell.strip() for cell in line.strip("│").split("│")]
+        for line in lines
+        if line.startswith("│")
+    ]
     assert [row[:3] for row in rows] == [
         ["", "", "2"],
         ["1", "app1", "2"],
@@ -37,7 +44,9 @@ def test_an_upgrade_is_told_step_by_step():
         ["3", "app2", "2"],
         ["4", "app1 (leads)", "2 -> 11"],
     ]
-    assert lines[-1].startswith("All instances speak version 11. The longest time that a task had no owner: ")
+    assert lines[-1].startswith(
+        "All instances speak version 11. The longest time that a task had no owner: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,14 +55,29 @@ def test_an_upgrade_is_told_step_by_step():
         (["--from", "1.1", "--to", "4.0", "--instances", "2"], 5),
         (["--from", "3.1", "--to", "4.0", "--instances", "3"], 4),
         (["--from", "2.4", "--to", "4.0", "--instances", "10", "--partitions", "60"], 11),
-        (["--from", "2.4", "--to", "4.0", "--instances", "3", "--crash-at", "2", "--victim", "broker"], 5),
+        (
+            [
+                "--from",
+                "2.4",
+                "--to",
+                "4.0",
+                "--instances",
+                "3",
+                "--crash-at",
+                "2",
+                "--victim",
+                "broker",
+            ],
+            5,
+        ),
         (["--from", "4.0", "--to", "4.3", "--instances", "1"], 2),
     ],
 )
 def test_the_steps_fit_into_a_terminal_of_80_columns(way, rows):
     _, out, _ = said(*way, env={"COLUMNS": "80"})
     table = [line for line in out.splitlines() if line.startswith(("│", "┃"))]
-    assert [len(line) <= 80 for line in table] == [True] * (rows + 1)  # and its head; what is too wide takes another line
+    # and its head; what is too wide takes another line
+    assert [len(line) <= 80 for line in table] == [True] * (rows + 1)
 
 
 def test_instances_have_as_many_threads_as_they_shall():
@@ -67,13 +91,25 @@ def test_as_json_it_has_the_plan_and_every_step():
     told = json.loads(out)
     assert code == 0
     assert {
-        name: told[name] for name in ("held", "bounces", "upgrade_from", "bridge", "plan", "version_before", "final_version")
+        name: told[name]
+        for name in (
+            "held",
+            "bounces",
+            "upgrade_from",
+            "bridge",
+            "plan",
+            "version_before",
+            "final_version",
+        )
     } == {
         "held": True,
         "bounces": 2,
         "upgrade_from": "1.1",
         "bridge": "3.9",
-        "plan": [{"release": "3.9", "upgrade_from": "1.1"}, {"release": "4.0", "upgrade_from": None}],
+        "plan": [
+            {"release": "3.9", "upgrade_from": "1.1"},
+            {"release": "4.0", "upgrade_from": None},
+        ],
         "version_before": 2,
         "final_version": 11,
     }
@@ -93,7 +129,8 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
     assert code == 1
     assert any(line.startswith("The law one-active broke after ") for line in lines)
     assert lines[-3:] == [
-        "This was not the way. Needed: two rolling bounces; members of 2.3 rebalance eagerly, which upgrade.from=2.3 avoids.",
+        "This was not the way. Needed: two rolling bounces; members of 2.3 rebalance "
+        "eagerly, which upgrade.from=2.3 avoids.",
         "  bounce 1: 3.9 with upgrade.from=2.3",
         "  bounce 2: 3.9",
     ]
@@ -101,7 +138,21 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
 
 def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path):
     file = tmp_path / "upgrade.svg"
-    assert said("--from", "2.8", "--to", "4.3", "--instances", "3", "--crash-at", "2", "--picture", str(file))[0] == 0
+    assert (
+        said(
+            "--from",
+            "2.8",
+            "--to",
+            "4.3",
+            "--instances",
+            "3",
+            "--crash-at",
+            "2",
+            "--picture",
+            str(file),
+        )[0]
+        == 0
+    )
     texts = [text.text for text in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == "Kafka Streams from 2.8 to 4.3: one rolling bounce"
     for text in ("app1", "app2", "app3", "3 leader", "app1 crashes", "9", "11", "2.8", "4.3"):
@@ -121,21 +172,48 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
     ("arguments", "sentence"),
     [
         ("--from 1.1", "say both --from and --to, or --matrix"),
-        ("--from 2.4 --to 4.0 --leader soon", "--leader must be first, middle, last or a number, not 'soon'"),
+        (
+            "--from 2.4 --to 4.0 --leader soon",
+            "--leader must be first, middle, last or a number, not 'soon'",
+        ),
         ("--from 2.4 --to 4.0 --leader 0", "--leader must be a number from 1 to 6, not 0"),
         ("--from 2.4 --to 4.0 --crash-at 7", "--crash-at must be a number from 1 to 6, not 7"),
         ("--from 2.4 --to 4.0 --threads 0", "--threads must be a number from 1 to 10, not 0"),
-        ("--matrix --threads 2", "--matrix plays every upgrade, in worlds of its own: --threads is for one"),
-        ("--from 2.4 --to 4.0 --victim leader", "--victim says who dies: say when, with --crash-at"),
+        (
+            "--matrix --threads 2",
+            "--matrix plays every upgrade, in worlds of its own: --threads is for one",
+        ),
+        (
+            "--from 2.4 --to 4.0 --victim leader",
+            "--victim says who dies: say when, with --crash-at",
+        ),
         ("--from 2.4 --to 4.0 --instances 1 --crash-at 1", ALONE),
-        ("--from 2.4 --to 4.0 --trace t.svg --picture t.svg", "--trace and --picture cannot both be written to t.svg"),
+        (
+            "--from 2.4 --to 4.0 --trace t.svg --picture t.svg",
+            "--trace and --picture cannot both be written to t.svg",
+        ),
         ("--from 2.4 --to 4.0 --bounces 2", "from 2.4 to 4.0 one bounce is needed, not 2"),
-        ("--from 1.1 --to 4.0 --bounces 3", "from 1.1 to 4.0 two bounces are needed, or one by force, not 3"),
+        (
+            "--from 1.1 --to 4.0 --bounces 3",
+            "from 1.1 to 4.0 two bounces are needed, or one by force, not 3",
+        ),
         ("--from 2.4 --to 4.0 --spark local", "--spark and --jobs are for --matrix"),
-        ("--from 2.4 --to 4.0 --picture up.png", "--picture draws SVG: name a file that ends with .svg, not up.png"),
-        ("--from 2.4 --to 4.0 --trace nowhere/trace", "nowhere/trace cannot be written: No such file or directory"),
-        ("--matrix --from 1.1", "--matrix plays every upgrade, in worlds of its own: --from is for one"),
-        ("--matrix --instances 3", "--matrix plays every upgrade, in worlds of its own: --instances is for one"),
+        (
+            "--from 2.4 --to 4.0 --picture up.png",
+            "--picture draws SVG: name a file that ends with .svg, not up.png",
+        ),
+        (
+            "--from 2.4 --to 4.0 --trace nowhere/trace",
+            "nowhere/trace cannot be written: No such file or directory",
+        ),
+        (
+            "--matrix --from 1.1",
+            "--matrix plays every upgrade, in worlds of its own: --from is for one",
+        ),
+        (
+            "--matrix --instances 3",
+            "--matrix plays every upgrade, in worlds of its own: --instances is for one",
+        ),
         ("--matrix --jobs 2 --spark local", "--jobs and --spark exclude each other"),
     ],
 )
@@ -148,9 +226,17 @@ def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch):
     from apportion.cli import rehearsal_matrix
     from apportion.sim.streams.matrix import matrix_runs
 
-    monkeypatch.setattr(rehearsal_matrix, "matrix_runs", lambda seed: matrix_runs(seed, leaders=("last",), crashes=("nobody",)))
+    monkeypatch.setattr(
+        rehearsal_matrix,
+        "matrix_runs",
+        lambda seed: matrix_runs(seed, leaders=("last",), crashes=("nobody",)),
+    )
     code, out, _ = said("--matrix", "--jobs", "1")
-    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in out.splitlines() if line.startswith("│")}
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2:-1]
+        for line in out.splitlines()
+        if line.startswith("│")
+    }
     assert code == 0
     assert {from_: [cell.strip()[:1] for cell in row] for from_, row in rows.items()} == {
         "0.10.0": ["2"] * 7,

@@ -21,8 +21,15 @@ def bootstrap():
 
 
 def test_bootstrap_server_means_bootstrap(bootstrap):
-    for command in (["groups", "list"], ["groups", "describe", "etl"], ["streams", "describe", "nosuch"]):
-        answers = [CliRunner().invoke(app, [*command, option, bootstrap]) for option in ("--bootstrap", "--bootstrap-server")]
+    for command in (
+        ["groups", "list"],
+        ["groups", "describe", "etl"],
+        ["streams", "describe", "nosuch"],
+    ):
+        answers = [
+            CliRunner().invoke(app, [*command, option, bootstrap])
+            for option in ("--bootstrap", "--bootstrap-server")
+        ]
         assert answers[0].output == answers[1].output
         assert "no connection" not in answers[0].output
         assert answers[0].exit_code == answers[1].exit_code < 2
@@ -33,19 +40,31 @@ def test_a_group_given_as_an_option_is_answered_with_the_right_command(room):
     answer = CliRunner().invoke(app, [room, "describe", "--group", "etl"], env={"COLUMNS": "200"})
     words = " ".join(answer.output.translate({ord("│"): " "}).split())
     assert answer.exit_code == 2
-    assert f"Invalid value for '--group': the group is no option here, write: apportion {room} describe etl" in words
+    assert (
+        "Invalid value for '--group': the group is no option here, write: apportion "
+        f"{room} describe etl" in words
+    )
 
 
 def completed(*words):
     """What Tab offers after these words, the last of which is begun."""
-    environment = {"_APPORTION_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    environment = {
+        "_APPORTION_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
     return CliRunner().invoke(app, [], prog_name="apportion", env=environment).output.split()
 
 
 def test_names_of_groups_of_any_kind_are_completed(bootstrap):
     assert completed("apportion", "groups", "describe", "--bootstrap", bootstrap, "et") == ["etl"]
-    assert completed("apportion", "groups", "describe", "--bootstrap", bootstrap, "") == ["etl", "other"]
-    assert completed("apportion", "groups", "describe", "--bootstrap-server", bootstrap, "o") == ["other"]
+    assert completed("apportion", "groups", "describe", "--bootstrap", bootstrap, "") == [
+        "etl",
+        "other",
+    ]
+    assert completed("apportion", "groups", "describe", "--bootstrap-server", bootstrap, "o") == [
+        "other"
+    ]
     assert completed("apportion", "groups", "describe", "--bootstrap", "127.0.0.1:1", "et") == []
 
 

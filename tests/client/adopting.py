@@ -15,4 +15,6 @@ def adopt(module, *names):
         assert spec.loader is not None
         scenarios = module_from_spec(spec)
         spec.loader.exec_module(scenarios)
-        module.update({key: value for key, value in vars(scenarios).items() if not key.startswith("_")})
+        module.update(
+            {key: value for key, value in vars(scenarios).items() if not key.startswith("_")}
+        )

@@ -1,4 +1,5 @@
-"""What only classic members live through: assignors, leaders, static restarts, a change of protocol while the group lives.
+"""What only classic members live through: assignors, leaders, static restarts, a change of protocol
+while the group lives.
 
 Played as scenarios.py is. Each takes `bootstrap`; sessions may last 6 s.
 """
@@ -39,7 +40,11 @@ class Wire(Cluster):
 
     def joins(self):
         """The answers to JoinGroup that let the member in."""
-        return [answer for _, answer in self.heard if isinstance(answer, JoinGroupResponse) and not answer.error_code]
+        return [
+            answer
+            for _, answer in self.heard
+            if isinstance(answer, JoinGroupResponse) and not answer.error_code
+        ]
 
 
 @pytest.fixture
@@ -80,16 +85,24 @@ def membership(assignor):
 @pytest.fixture
 def options(assignor):
     """The options of a classic Consumer."""
-    return {"group_protocol": "classic", "partition_assignment_strategy": assignor, "heartbeat_interval_ms": 200}
+    return {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": assignor,
+        "heartbeat_interval_ms": 200,
+    }
 
 
 @pytest.fixture
 def members(bootstrap, topic, group):
-    """Makes running sessions of the group: classic ones by their assignors, KIP-848 ones where none is named."""
+    """Makes running sessions of the group: classic ones by their assignors, KIP-848 ones where none
+    is named.
+    """
     running = []
 
     def start(*assignors, **settings):
-        classic = {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
+        classic = (
+            {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
+        )
         session = Session(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
         session.start()
         running.append(session)
@@ -110,13 +123,21 @@ def follow(*sessions):
 
 
 def settle(sessions, *sizes, epochs=None):
-    """All follow until they hold so many partitions and are all of one generation; what they hold, by session."""
+    """All follow until they hold so many partitions and are all of one generation; what they hold,
+    by session.
+    """
     deadline = time.monotonic() + PATIENT_S
     while time.monotonic() < deadline:
         follow(*sessions)
         views = [session.status() for session in sessions]
-        stable = all(view.state is MembershipState.STABLE and view.target == view.owned for view in views)
-        if stable and sorted(len(view.owned) for view in views) == sorted(sizes) and len({view.epoch for view in views}) == 1:
+        stable = all(
+            view.state is MembershipState.STABLE and view.target == view.owned for view in views
+        )
+        if (
+            stable
+            and sorted(len(view.owned) for view in views) == sorted(sizes)
+            and len({view.epoch for view in views}) == 1
+        ):
             held = [partition for view in views for partition in view.owned]
             assert len(held) == len(set(held)), "two own the same"
             return [view.owned for view in views]
@@ -149,14 +170,19 @@ def test_a_cooperative_member_keeps_what_stays_with_it_in_use_all_the_time(membe
     (before,) = settle([first], 4)
     second = members("cooperative-sticky")
     kept, _ = settle([first, second], 2, 2)
-    revoked = [event.revoked for event in first.history() if event.what == "adopted" and event.revoked]
+    revoked = [
+        event.revoked for event in first.history() if event.what == "adopted" and event.revoked
+    ]
     assert revoked == [tuple(partition for partition in before if partition not in kept)]
 
 
 def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(members):
     first, second = members("range", "cooperative-sticky"), members("sticky", "range")
     settle([first, second], 2, 2)
-    assert [session.cluster.joins()[-1].protocol_name for session in (first, second)] == ["range", "range"]
+    assert [session.cluster.joins()[-1].protocol_name for session in (first, second)] == [
+        "range",
+        "range",
+    ]
 
 
 def test_a_member_without_an_assignor_in_common_is_refused(members):
@@ -168,7 +194,9 @@ def test_a_member_without_an_assignor_in_common_is_refused(members):
 
 def test_a_session_that_the_broker_does_not_allow_is_refused(members):
     session = members("range", session_timeout_ms=10)
-    assert str(session.wait(lambda view: view.state is MembershipState.FATAL, 30_000).error).startswith("INVALID_SESSION_TIMEOUT: ")
+    assert str(
+        session.wait(lambda view: view.state is MembershipState.FATAL, 30_000).error
+    ).startswith("INVALID_SESSION_TIMEOUT: ")
 
 
 def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
@@ -227,7 +255,8 @@ def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(mem
     first = members("range")
     settle([first], 4)
     second = members("range")
-    first.wait(lambda view: view.target == (), 30_000)  # and does not let go: the join of the second is parked
+    # and does not let go: the join of the second is parked
+    first.wait(lambda view: view.target == (), 30_000)
     began = time.monotonic()
     assert second.leave()
     assert time.monotonic() - began < 5
@@ -237,7 +266,9 @@ def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(mem
 def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(members):
     first, second = members("sticky"), members("sticky")
     settle([first, second], 2, 2)
-    first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(Refused(Code.COORDINATOR_NOT_AVAILABLE, "cut"))
+    first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(
+        Refused(Code.COORDINATOR_NOT_AVAILABLE, "cut")
+    )
     settle([second], 4)
     del first.cluster.call
     told = first.status().incarnation
@@ -251,7 +282,9 @@ class Greedy(Range):
     name = "greedy"
 
     def assign(self, cluster, members):
-        return {member: Given((TopicParts(topic, (0,)),)) for member in members for topic in cluster}
+        return {
+            member: Given((TopicParts(topic, (0,)),)) for member in members for topic in cluster
+        }
 
 
 def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(members):
@@ -271,16 +304,25 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members):
     session = members("range")
     settle([session], 4)
     session.wait(lambda view: False, 1_200)
-    beats = [request for request, _ in session.cluster.heard if isinstance(request, HeartbeatRequest)]
+    beats = [
+        request for request, _ in session.cluster.heard if isinstance(request, HeartbeatRequest)
+    ]
     assert 3 <= len(beats) <= 7  # one in 200 ms, on a busy machine fewer
 
 
-def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(bootstrap, options, cluster, topic, group):
+def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
+    bootstrap, options, cluster, topic, group
+):
     for place in partitions_of(topic):
-        cluster.produce(place, encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1))
+        cluster.produce(
+            place,
+            encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1),
+        )
     seen = []
     for until in (25, 40):
-        with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
+        with apportion.Consumer(
+            bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
+        ) as consumer:
             for record in consumer:
                 seen.append((record.partition, record.offset))
                 if len(seen) == until:
@@ -289,7 +331,9 @@ def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(bootstrap,
     assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
 
 
-def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_kinds(members, topic):
+def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_kinds(
+    members, topic
+):
     old = members("cooperative-sticky")
     settle([old], 4)
     new = members()

@@ -1,7 +1,9 @@
-"""What a member must live through on any broker: played against ours in tests/client and against a real Kafka in tests/kafka.
+"""What a member must live through on any broker: played against ours in tests/client and against a
+real Kafka in tests/kafka.
 
-Each scenario takes `bootstrap`, the address of a broker whose sessions last some seconds, and makes a topic and a group of its own.
-`membership` and `options` say which kind of member plays it: KIP-848 here, classic where a module has fixtures of its own.
+Each scenario takes `bootstrap`, the address of a broker whose sessions last some seconds, and makes
+a topic and a group of its own. `membership` and `options` say which kind of member plays it:
+KIP-848 here, classic where a module has fixtures of its own.
 """
 
 import time
@@ -65,7 +67,9 @@ def options():
 
 @pytest.fixture
 def keeps():
-    """Whether members keep during a rebalance what stays with them; if not, they give back everything."""
+    """Whether members keep during a rebalance what stays with them; if not, they give back
+    everything.
+    """
     return True
 
 
@@ -87,10 +91,15 @@ def sessions(bootstrap, topic, group, membership):
 
 
 def settled(session, partitions):
-    """The session owns that many partitions, all that it was offered, having adopted every target on the way."""
+    """The session owns that many partitions, all that it was offered, having adopted every target
+    on the way.
+    """
     while True:
         view = session.wait(
-            lambda view: (view.target is not None and view.target != view.owned) or done(view, partitions), PATIENT_MS
+            lambda view: (
+                (view.target is not None and view.target != view.owned) or done(view, partitions)
+            ),
+            PATIENT_MS,
         )
         if done(view, partitions):
             return view
@@ -100,7 +109,11 @@ def settled(session, partitions):
 
 
 def done(view, partitions):
-    return view.state is MembershipState.STABLE and view.target == view.owned and len(view.owned) == partitions
+    return (
+        view.state is MembershipState.STABLE
+        and view.target == view.owned
+        and len(view.owned) == partitions
+    )
 
 
 def follow(*sessions):
@@ -124,7 +137,9 @@ def settle_together(*sessions, partitions):
 def fill(cluster, topic, each):
     """Every partition holds `each` records more."""
     for place in partitions_of(topic):
-        records = [(b"key", b"%s %d" % (str(place).encode(), next(numbers)), ()) for _ in range(each)]
+        records = [
+            (b"key", b"%s %d" % (str(place).encode(), next(numbers)), ()) for _ in range(each)
+        ]
         cluster.produce(place, encode_batch(records, timestamp_ms=1_000, compression=3))
 
 
@@ -145,7 +160,9 @@ def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keep
     view = first.wait(lambda view: view.target != view.owned, PATIENT_MS)
     assert len(view.target) == (2 if keeps else 0)
     assert set(view.target) < set(before.owned)
-    assert not keeps or len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
+    assert (
+        not keeps or len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
+    )
     settle_together(first, second, partitions=2)
     held = [*first.status().owned, *second.status().owned]
     assert sorted(held) == sorted(before.owned)
@@ -165,7 +182,12 @@ def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, gr
     places = partitions_of(topic)
     assert session.committed(places) == dict.fromkeys(places)
     session.commit({places[0]: 5, places[2]: 7})
-    assert session.committed(places) == {places[0]: 5, places[1]: None, places[2]: 7, places[3]: None}
+    assert session.committed(places) == {
+        places[0]: 5,
+        places[1]: None,
+        places[2]: 7,
+        places[3]: None,
+    }
     session.leave()
     assert cluster.committed(group, places[:1]) == {places[0]: 5}
     with pytest.raises(Refused, match="no place now"):
@@ -193,7 +215,11 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topi
     zombie.cluster.out = False
     with pytest.raises(Refused) as refusal:
         zombie.commit({place: 4})
-    assert refusal.value.code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH, Code.STALE_MEMBER_EPOCH)
+    assert refusal.value.code in (
+        Code.UNKNOWN_MEMBER_ID,
+        Code.FENCED_MEMBER_EPOCH,
+        Code.STALE_MEMBER_EPOCH,
+    )
     assert zombie.wait(lambda view: view.incarnation > told.incarnation, PATIENT_MS).owned == ()
     assert [event.revoked for event in zombie.history() if event.what == "lost"] == [told.owned]
     settle_together(zombie, heir, partitions=2)
@@ -208,7 +234,11 @@ def test_a_short_cut_of_the_network_costs_nothing(sessions):
     session.cluster.out = False
     heard = before.last_accepted_ms
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
-    assert (after.incarnation, after.owned, after.state) == (1, before.owned, MembershipState.STABLE)
+    assert (after.incarnation, after.owned, after.state) == (
+        1,
+        before.owned,
+        MembershipState.STABLE,
+    )
 
 
 def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(sessions):
@@ -237,18 +267,28 @@ def test_logs_are_read_in_ranges_of_whole_batches(cluster, topic):
     for _ in range(3):
         fill(cluster, topic, each=10)
     place = partitions_of(topic)[1]
-    offsets = [record.offset for batch in cluster.fetch_range(place, 12, 25) for record in decode_batch(batch)]
+    offsets = [
+        record.offset
+        for batch in cluster.fetch_range(place, 12, 25)
+        for record in decode_batch(batch)
+    ]
     assert offsets == list(range(10, 30))
     assert list(cluster.fetch_range(place, 20, 20)) == []
-    assert cluster.list_offsets(partitions_of(topic), EARLIEST) == dict.fromkeys(partitions_of(topic), 0)
-    assert cluster.list_offsets(partitions_of(topic), LATEST) == dict.fromkeys(partitions_of(topic), 30)
+    assert cluster.list_offsets(partitions_of(topic), EARLIEST) == dict.fromkeys(
+        partitions_of(topic), 0
+    )
+    assert cluster.list_offsets(partitions_of(topic), LATEST) == dict.fromkeys(
+        partitions_of(topic), 30
+    )
     assert cluster.list_offsets([place], 1_001) == {place: -1}
 
 
 def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster, topic):
     fill(cluster, topic, each=10)
     place = partitions_of(topic)[0]
-    with pytest.raises(Refused, match=r"offset 40 of \[40, 50\) is not there; the log holds \[0, 10\)"):
+    with pytest.raises(
+        Refused, match=r"offset 40 of \[40, 50\) is not there; the log holds \[0, 10\)"
+    ):
         list(cluster.fetch_range(place, 40, 50))
     with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
         list(cluster.fetch_range(place, 5, 20, patience_ms=700))
@@ -279,16 +319,22 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, 
     assert session.resolve_names(view.owned) == partitions_of(topic._replace(partitions=6))
 
 
-def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, options, cluster, topic, group):
+def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
+    bootstrap, options, cluster, topic, group
+):
     fill(cluster, topic, each=10)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
+    ) as consumer:
         first = []
         for record in consumer:
             first.append(record)
             if len(first) == 25:
                 break
         consumer.commit()
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options) as consumer:
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
+    ) as consumer:
         rest = []
         while len(rest) < 15:
             rest += consumer.poll(5_000)
@@ -297,7 +343,12 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstr
         assert (consumer.position(partition), len(consumer.assignment)) == (10, 4)
     seen = [(record.partition, record.offset) for record in first + rest]
     assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
-    assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (topic.name, 1_000, b"key", ())
+    assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (
+        topic.name,
+        1_000,
+        b"key",
+        (),
+    )
 
 
 def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, topic, group):
@@ -307,7 +358,9 @@ def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, top
         assert {partition.topic for partition in consumer.assignment} == {topic.name}
 
 
-def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options, topic, group, keeps):
+def test_two_consumers_share_and_are_told_what_comes_and_goes(
+    bootstrap, options, topic, group, keeps
+):
     told = []
 
     def listener(who, what):
@@ -315,7 +368,14 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options
 
     def consumer(who):
         callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
-        return apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **callbacks, **options)
+        return apportion.Consumer(
+            bootstrap,
+            group,
+            topics=[topic.name],
+            auto_offset_reset="earliest",
+            **callbacks,
+            **options,
+        )
 
     first = consumer("first")
     while len(first.assignment) < 4:
@@ -342,19 +402,28 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options
     )
 
 
-def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(bootstrap, options, topic, group):
+def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
+    bootstrap, options, topic, group
+):
     patient = {"max_poll_interval_ms": 1_000, **options}
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient) as consumer:
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient
+    ) as consumer:
         while len(consumer.assignment) < 4:
             consumer.poll(100)
         life = consumer.session.status().incarnation
         assert consumer.poll(2_500) == []
-        assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (life, 4)
+        assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (
+            life,
+            4,
+        )
 
 
 def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
     fill(cluster, topic, each=3)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
+    ) as consumer:
         while len(consumer.assignment) < 4:
             consumer.poll(100)
         consumer.commit(dict.fromkeys(consumer.assignment, 0))
@@ -365,10 +434,17 @@ def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluste
     assert seen == 12
 
 
-def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootstrap, options, cluster, topic, group):
+def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
+    bootstrap, options, cluster, topic, group
+):
     fill(cluster, topic, each=3)
     with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", auto_commit=True, **options
+        bootstrap,
+        group,
+        topics=[topic.name],
+        auto_offset_reset="earliest",
+        auto_commit=True,
+        **options,
     ) as consumer:
         seen = 0
         while seen < 12:
@@ -376,9 +452,13 @@ def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootst
     assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 3)
 
 
-def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(bootstrap, options, topic, group):
+def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
+    bootstrap, options, topic, group
+):
     with (
-        apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options) as consumer,
+        apportion.Consumer(
+            bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
+        ) as consumer,
         pytest.raises(Refused, match="auto_offset_reset is 'error'"),
     ):
         for _ in range(100):
@@ -390,7 +470,9 @@ def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, options, topi
         while not consumer.assignment:
             consumer.poll(100)
         consumer.commit({TopicPartition(topic.name, 1): 41})
-        assert consumer.committed([TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]) == {
+        assert consumer.committed(
+            [TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]
+        ) == {
             TopicPartition(topic.name, 1): 41,
             TopicPartition(topic.name, 2): None,
         }

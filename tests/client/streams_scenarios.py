@@ -1,4 +1,6 @@
-"""What Python processes in a Streams group must live through on any broker: ours here, a real Kafka in tests/kafka."""
+"""What Python processes in a Streams group must live through on any broker: ours here, a real Kafka
+in tests/kafka.
+"""
 
 import time
 from uuid import uuid4
@@ -41,16 +43,25 @@ def lines(cluster, application):
 
 @pytest.fixture
 def instance(bootstrap, application, lines):
-    """`instance(**options)`: one more process of the application, which counts words as a topology says."""
+    """`instance(**options)`: one more process of the application, which counts words as a topology
+    says.
+    """
     running = []
     topology = [
         {"sources": [lines.name], "repartition_sinks": [f"{application}-words-repartition"]},
-        {"repartition_sources": [f"{application}-words-repartition"], "changelogs": [f"{application}-counts-changelog"]},
+        {
+            "repartition_sources": [f"{application}-words-repartition"],
+            "changelogs": [f"{application}-counts-changelog"],
+        },
     ]
 
     def start(**options):
         defaults = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300}
-        running.append(apportion.StreamsConsumer(bootstrap, application, topology=topology, **(defaults | options)))
+        running.append(
+            apportion.StreamsConsumer(
+                bootstrap, application, topology=topology, **(defaults | options)
+            )
+        )
         return running[-1]
 
     yield start
@@ -75,10 +86,14 @@ def shared(*instances):
     return sorted(tasks) == EVERY and max(sizes) - min(sizes) <= 1
 
 
-def test_a_lone_instance_makes_the_internal_topics_and_runs_every_task(instance, cluster, application):
+def test_a_lone_instance_makes_the_internal_topics_and_runs_every_task(
+    instance, cluster, application
+):
     first = instance()
     until(lambda: shared(first), first)
-    made = cluster.topics([f"{application}-words-repartition", f"{application}-counts-changelog"], fresh=True)
+    made = cluster.topics(
+        [f"{application}-words-repartition", f"{application}-counts-changelog"], fresh=True
+    )
     assert [topic.partitions for topic in made] == [4, 4]
     assert first.tasks.used == 11
 
@@ -111,22 +126,33 @@ def test_records_come_with_the_task_that_they_are_for(instance, cluster, lines):
 
 
 def test_missing_source_topics_are_told_to_every_instance(bootstrap, application):
-    lost = apportion.StreamsConsumer(bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}])
-    with pytest.raises(Refused, match=r"source topics are missing, of .*-nothing: make them, and start again"):
+    lost = apportion.StreamsConsumer(
+        bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}]
+    )
+    with pytest.raises(
+        Refused, match=r"source topics are missing, of .*-nothing: make them, and start again"
+    ):
         until(lambda: False, lost)
     lost.close()
 
 
 def said(cluster, application):
-    """What every instance said of tasks when it joined the present generation, by its endpoint; None unless the group is stable."""
+    """What every instance said of tasks when it joined the present generation, by its endpoint;
+    None unless the group is stable.
+    """
     group = describe_classic_group(cluster, application)
     if group is None or group.group_state != "Stable":
         return None
-    blobs = (decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data for each in group.members)
+    blobs = (
+        decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data
+        for each in group.members
+    )
     return {info.endpoint: dict(info.offset_sums) for info in map(decode_subscription, blobs)}
 
 
-def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(bootstrap, cluster, application, lines):
+def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(
+    bootstrap, cluster, application, lines
+):
     heard = []
 
     def take_over(share):
@@ -141,7 +167,11 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
             assert time.monotonic() < patience
         return now[""]
 
-    options = {"topology": [{"sources": [lines.name]}], "metadata_max_age_ms": 500, "on_tasks": take_over}
+    options = {
+        "topology": [{"sources": [lines.name]}],
+        "metadata_max_age_ms": 500,
+        "on_tasks": take_over,
+    }
     with apportion.StreamsConsumer(bootstrap, application, **options) as process:
         until(lambda: len(process.tasks.active) == 5, process)
         cluster.grow_topic(lines.name, 6)
@@ -150,7 +180,9 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
         assert told() == {TaskId(0, number): RUNNING for number in range(5)}
 
 
-def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(instance, cluster, application):
+def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(
+    instance, cluster, application
+):
     def keep(places):
         gone = [task for task, read in first.tasks.active.items() if set(read) & set(places)]
         first.report(dict.fromkeys(gone, 5))
@@ -181,9 +213,14 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(instance, cluste
 
 def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, cluster, application):
     story = []
-    first = instance(on_tasks=lambda share: story.append(len(share.active)), on_lost=lambda places: story.append("lost"))
+    first = instance(
+        on_tasks=lambda share: story.append(len(share.active)),
+        on_lost=lambda places: story.append("lost"),
+    )
     until(lambda: shared(first), first)
-    gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
+    gone = LeaveGroupRequest(
+        group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),)
+    )
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     assert story == [8]
@@ -191,7 +228,9 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, clu
     assert story == [8, "lost", 0, 8]
 
 
-def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(instance, cluster, lines):
+def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(
+    instance, cluster, lines
+):
     tries = []
 
     def take_over(share):
@@ -205,7 +244,15 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
     with pytest.raises(Disconnected):
         until(lambda: False, first)
     assert tries == [8]
-    assert len(until(lambda: len(tries) == 2 and first.position(TopicPartition(lines.name, 3)) == 1, first)) == 4
+    assert (
+        len(
+            until(
+                lambda: len(tries) == 2 and first.position(TopicPartition(lines.name, 3)) == 1,
+                first,
+            )
+        )
+        == 4
+    )
 
 
 def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(instance):
@@ -236,7 +283,9 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, 
 
     first = instance(on_tasks=take_over, num_standby_replicas=1)
     until(lambda: shared(first), first)
-    gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
+    gone = LeaveGroupRequest(
+        group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),)
+    )
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     with pytest.raises(Disconnected):
@@ -248,7 +297,10 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, 
 
 def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, application, lines):
     huge = {"name": f"{application}-huge-repartition", "partitions": 20_000}
-    topology = [{"sources": [lines.name], "repartition_sinks": [huge["name"]]}, {"repartition_sources": [huge]}]
+    topology = [
+        {"sources": [lines.name], "repartition_sinks": [huge["name"]]},
+        {"repartition_sources": [huge]},
+    ]
     lost = apportion.StreamsConsumer(bootstrap, application, topology=topology)
     with lost, pytest.raises(Refused, match="the leader could not assign tasks"):
         until(lambda: False, lost)
@@ -258,7 +310,10 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
     left = {}
 
     def start(name):
-        process = instance(on_tasks=lambda share: left.update({name: share}), on_revoked=lambda places: process.commit())
+        process = instance(
+            on_tasks=lambda share: left.update({name: share}),
+            on_revoked=lambda places: process.commit(),
+        )
         return process
 
     first, second = start("first"), start("second")
@@ -289,8 +344,13 @@ def test_endpoints_tell_where_partitions_are(instance):
     first, second = instance(application_server="one:1"), instance(application_server="two:2")
 
     def known():
-        return len(first.tasks.active_hosts) == len(second.tasks.active_hosts) == 2 and shared(first, second)
+        return len(first.tasks.active_hosts) == len(second.tasks.active_hosts) == 2 and shared(
+            first, second
+        )
 
     until(known, first, second)
-    told = {host.host: {place.partition for place in places} for host, places in first.tasks.active_hosts.items()}
+    told = {
+        host.host: {place.partition for place in places}
+        for host, places in first.tasks.active_hosts.items()
+    }
     assert set(told) == {"one", "two"}

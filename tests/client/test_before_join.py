@@ -1,4 +1,6 @@
-"""What a session does before its member joins: it looks, as often as it must, and joins not at all if it is refused."""
+"""What a session does before its member joins: it looks, as often as it must, and joins not at all
+if it is refused.
+"""
 
 import pytest
 
@@ -21,7 +23,9 @@ def cluster():
 
 @pytest.fixture
 def session_of(cluster):
-    """`session_of(group, *outcomes)`: a started session; each look ends with the next of the outcomes, None being well."""
+    """`session_of(group, *outcomes)`: a started session; each look ends with the next of the
+    outcomes, None being well.
+    """
     sessions = []
 
     def make(group, *outcomes):
@@ -41,7 +45,13 @@ def session_of(cluster):
 
 
 def test_a_look_that_nobody_answers_is_repeated_and_one_that_was_answered_is_not(session_of):
-    session, left = session_of("repeated", Disconnected("away"), Refused(Code.NOT_COORDINATOR), None, AnotherSink("once too often"))
+    session, left = session_of(
+        "repeated",
+        Disconnected("away"),
+        Refused(Code.NOT_COORDINATOR),
+        None,
+        AnotherSink("once too often"),
+    )
     assert session.wait(lambda view: view.epoch > 0, 20_000).epoch > 0
     assert len(left) == 1
 

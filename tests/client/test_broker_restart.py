@@ -23,7 +23,10 @@ def start(tmp_path):
 
     def begin():
         broker = EmbeddedBroker(
-            tmp_path, listeners=listeners, group_consumer_heartbeat_interval_ms=200, group_consumer_session_timeout_ms=5_000
+            tmp_path,
+            listeners=listeners,
+            group_consumer_heartbeat_interval_ms=200,
+            group_consumer_session_timeout_ms=5_000,
         )
         running.append(broker)
         return broker
@@ -51,7 +54,9 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_000, 20_000)
     assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
     session.commit({partitions_of(topic)[1]: 6})
-    assert session.committed(partitions_of(topic)) == dict(zip(partitions_of(topic), [5, 6, None], strict=True))
+    assert session.committed(partitions_of(topic)) == dict(
+        zip(partitions_of(topic), [5, 6, None], strict=True)
+    )
     assert session.leave()
     cluster.close()
 
@@ -66,7 +71,9 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
         lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
         return [line for line in lines if "fetch" in line]
 
-    with apportion.Consumer(broker.bootstrap, "g-outage", topics=["t"], auto_offset_reset="earliest") as consumer:
+    with apportion.Consumer(
+        broker.bootstrap, "g-outage", topics=["t"], auto_offset_reset="earliest"
+    ) as consumer:
         assert len(consumer.poll(20_000)) == 1
         broker.close()
         while not told():
@@ -74,11 +81,15 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
         for _ in range(20):
             assert consumer.poll(20) == []
         (began,) = told()
-        assert re.match("group g-outage: cannot fetch now, and tries again until it can: .*connection", began)
+        assert re.match(
+            "group g-outage: cannot fetch now, and tries again until it can: .*connection", began
+        )
         broker = start()
         cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
         assert len(consumer.poll(20_000)) == 1
-        assert [line.rpartition(" after ")[0] for line in told()[1:]] == ["group g-outage: fetches again"]
+        assert [line.rpartition(" after ")[0] for line in told()[1:]] == [
+            "group g-outage: fetches again"
+        ]
     cluster.close()
 
 
@@ -87,7 +98,9 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(start):
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     place = partitions_of(cluster.create_topic("t", 1))[0]
     cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
-    with apportion.Consumer(broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest") as consumer:
+    with apportion.Consumer(
+        broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest"
+    ) as consumer:
         records = consumer.poll(20_000)
         broker.close()
         assert consumer.poll(500) == []

@@ -1,4 +1,6 @@
-"""A consumer that is in a group when a sink claims it, without a partition changing hands: it ends before it commits."""
+"""A consumer that is in a group when a sink claims it, without a partition changing hands: it ends
+before it commits.
+"""
 
 import pytest
 
@@ -24,7 +26,9 @@ def cluster():
 
 @pytest.fixture
 def meeting(cluster):
-    """`meeting(name)`: a consumer that has the one partition of a topic, and a member of a query, which has come after it."""
+    """`meeting(name)`: a consumer that has the one partition of a topic, and a member of a query,
+    which has come after it.
+    """
     open_ones = []
 
     def make(name):

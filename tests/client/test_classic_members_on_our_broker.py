@@ -1,5 +1,6 @@
-"""Our classic member, session and Consumer on our own broker: every scenario of scenarios.py, eager and cooperative, and of
-classic_scenarios.py."""
+"""Our classic member, session and Consumer on our own broker: every scenario of scenarios.py, eager
+and cooperative, and of classic_scenarios.py.
+"""
 
 import pytest
 
@@ -12,7 +13,9 @@ adopt(globals(), "scenarios", "classic_scenarios")
 @pytest.fixture(scope="module")
 def broker():
     """A broker of ours; KIP-848 members have sessions of 5 s there."""
-    with EmbeddedBroker(group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500) as running:
+    with EmbeddedBroker(
+        group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500
+    ) as running:
         yield running
 
 

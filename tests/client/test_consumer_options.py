@@ -1,4 +1,6 @@
-"""Options of a Consumer that are unclear are refused with one sentence, before anything is connected."""
+"""Options of a Consumer that are unclear are refused with one sentence, before anything is
+connected.
+"""
 
 import pytest
 
@@ -20,43 +22,86 @@ class OnlyCooperative(Range):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"auto_offset_rest": "latest"}, "unknown option 'auto_offset_rest': did you mean 'auto_offset_reset'?"),
+        (
+            {"auto_offset_rest": "latest"},
+            "unknown option 'auto_offset_rest': did you mean 'auto_offset_reset'?",
+        ),
         ({"xyz": 1}, "unknown option 'xyz': options are client_id, instance_id"),
-        ({"auto_offset_reset": "smallest"}, "auto_offset_reset must be one of earliest, latest, error, not 'smallest'"),
-        ({"auto_offset_reset": ["earliest"]}, "auto_offset_reset must be one of earliest, latest, error, not ['earliest']"),
+        (
+            {"auto_offset_reset": "smallest"},
+            "auto_offset_reset must be one of earliest, latest, error, not 'smallest'",
+        ),
+        (
+            {"auto_offset_reset": ["earliest"]},
+            "auto_offset_reset must be one of earliest, latest, error, not ['earliest']",
+        ),
         ({"auto_commit": "yes"}, "auto_commit must be True or False, not 'yes'"),
         ({"max_poll_records": 0}, "max_poll_records must be a positive whole number, not 0"),
-        ({"max_poll_interval_ms": 2**31}, "max_poll_interval_ms must be at most 2147483647, the greatest number"),
-        ({"max_poll_interval_ms": True}, "max_poll_interval_ms must be a positive whole number, not True"),
+        (
+            {"max_poll_interval_ms": 2**31},
+            "max_poll_interval_ms must be at most 2147483647, the greatest number",
+        ),
+        (
+            {"max_poll_interval_ms": True},
+            "max_poll_interval_ms must be a positive whole number, not True",
+        ),
         ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
-        ({"auto_commit_interval_ms": 100}, "auto_commit_interval_ms says nothing while auto_commit is off"),
+        (
+            {"auto_commit_interval_ms": 100},
+            "auto_commit_interval_ms says nothing while auto_commit is off",
+        ),
         ({"group_protocol": 7}, "group_protocol must be 'consumer' (KIP-848) or 'classic', not 7"),
-        ({"group_protocol": "generic"}, "group_protocol must be 'consumer' (KIP-848) or 'classic', not 'generic'"),
+        (
+            {"group_protocol": "generic"},
+            "group_protocol must be 'consumer' (KIP-848) or 'classic', not 'generic'",
+        ),
         (
             {"partition_assignment_strategy": "range"},
-            "strategy is for group_protocol='classic'; with 'consumer' the broker assigns: use server_assignor",
+            "strategy is for group_protocol='classic'; with 'consumer' the broker "
+            "assigns: use server_assignor",
         ),
-        ({"session_timeout_ms": 9_000}, "with 'consumer' the broker decides: set group.consumer.session.timeout.ms there"),
+        (
+            {"session_timeout_ms": 9_000},
+            "with 'consumer' the broker decides: set group.consumer.session.timeout.ms there",
+        ),
         (
             {"group_protocol": "classic", "server_assignor": "uniform"},
             "with 'classic' the members assign: use partition_assignment_strategy",
         ),
         (
-            {"group_protocol": "classic", "session_timeout_ms": 6_000, "heartbeat_interval_ms": 6_000},
+            {
+                "group_protocol": "classic",
+                "session_timeout_ms": 6_000,
+                "heartbeat_interval_ms": 6_000,
+            },
             "heartbeat_interval_ms (6000) must be below session_timeout_ms (6000)",
         ),
         (
             {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
-            "there is no assignor 'stick': give one of range, roundrobin, sticky, cooperative-sticky, or an Assignor object",
+            "there is no assignor 'stick': give one of range, roundrobin, sticky, "
+            "cooperative-sticky, or an Assignor object",
         ),
         (
-            {"group_protocol": "classic", "partition_assignment_strategy": ("range", "sticky", "range")},
-            "assignor 'range' is named twice; a group votes for assignors by name, so name each once",
+            {
+                "group_protocol": "classic",
+                "partition_assignment_strategy": ("range", "sticky", "range"),
+            },
+            "assignor 'range' is named twice; a group votes for assignors by name, so "
+            "name each once",
         ),
-        ({"group_protocol": "classic", "partition_assignment_strategy": ()}, "a classic member needs an assignor"),
-        ({"group_protocol": "classic", "partition_assignment_strategy": Range}, "is no assignor: give a name, or an object"),
         (
-            {"group_protocol": "classic", "partition_assignment_strategy": ("range", OnlyCooperative())},
+            {"group_protocol": "classic", "partition_assignment_strategy": ()},
+            "a classic member needs an assignor",
+        ),
+        (
+            {"group_protocol": "classic", "partition_assignment_strategy": Range},
+            "is no assignor: give a name, or an object",
+        ),
+        (
+            {
+                "group_protocol": "classic",
+                "partition_assignment_strategy": ("range", OnlyCooperative()),
+            },
             "assignors range, only-cooperative have no way to rebalance in common "
             "(range: eager; only-cooperative: cooperative); leave one out",
         ),
@@ -78,13 +123,22 @@ PLAIN = "only plain connections are supported yet"
         ("security.protocol", PLAIN),
         ("ssl_cafile", PLAIN),
         ("sasl_mechanism", PLAIN),
-        ("key_deserializer", "keys and values are bytes; decode them when you read a record, and drop the option"),
+        (
+            "key_deserializer",
+            "keys and values are bytes; decode them when you read a record, and drop the option",
+        ),
         ("enable_auto_commit", "it is called auto_commit here"),
         ("group_instance_id", "it is called instance_id here"),
         ("fetch_min_bytes", "the consumer chooses it by itself; drop the option"),
         ("commit_interval_ms", "it is called auto_commit_interval_ms here"),
-        ("state.dir", "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option"),
-        ("isolation_level", "only committed records are read, as with read_committed; drop the option"),
+        (
+            "state.dir",
+            "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option",
+        ),
+        (
+            "isolation_level",
+            "only committed records are read, as with read_committed; drop the option",
+        ),
     ],
 )
 def test_an_option_of_another_client_is_refused_with_its_own_reason(option, why):
@@ -95,7 +149,10 @@ def test_an_option_of_another_client_is_refused_with_its_own_reason(option, why)
 
 def test_no_option_of_ours_is_refused_as_another_clients():
     assert [
-        name for name in (*OPTIONS, *STREAMS) for has_tasks in (True, False) if why_foreign_or_none(name, has_tasks=has_tasks)
+        name
+        for name in (*OPTIONS, *STREAMS)
+        for has_tasks in (True, False)
+        if why_foreign_or_none(name, has_tasks=has_tasks)
     ] == []
 
 
@@ -103,7 +160,10 @@ def test_no_option_of_ours_is_refused_as_another_clients():
 @pytest.mark.parametrize("value", ["", "  ", 7, b"me"])
 @pytest.mark.parametrize("option", ["client_id", "instance_id", "client_rack", "server_assignor"])
 def test_an_id_is_a_text_that_is_not_empty(option, value, protocol):
-    with pytest.raises(ValueError, match=rf"^{option} must be a text that is not empty \(.+\), not {value!r}; leave it out"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^{option} must be a text that is not empty \(.+\), not {value!r}; leave it out",
+    ):
         Consumer("localhost:1", "g", group_protocol=protocol, **{option: value})
 
 

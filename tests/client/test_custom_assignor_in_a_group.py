@@ -28,7 +28,9 @@ def settle(*consumers):
         for consumer in consumers:
             consumer.poll(20)
         owned = [place for consumer in consumers for place in consumer.assignment]
-        if len(owned) == len(dict.fromkeys(owned)) == 8 and all(consumer.assignment for consumer in consumers):
+        if len(owned) == len(dict.fromkeys(owned)) == 8 and all(
+            consumer.assignment for consumer in consumers
+        ):
             return [len(consumer.assignment) for consumer in consumers]
     raise AssertionError([consumer.assignment for consumer in consumers])
 
@@ -38,7 +40,11 @@ def test_the_assignor_of_the_page_shares_out_by_weight_in_a_group(bootstrap, wei
     kind, group = weighted(), f"by-weight-{weights[0]}"
 
     def joining(weight):
-        classic = {"group_protocol": "classic", "partition_assignment_strategy": kind(weight), "heartbeat_interval_ms": 100}
+        classic = {
+            "group_protocol": "classic",
+            "partition_assignment_strategy": kind(weight),
+            "heartbeat_interval_ms": 100,
+        }
         return apportion.Consumer(bootstrap, group, topics=["eight"], **classic)
 
     first, second = weights

@@ -11,7 +11,9 @@ adopt(globals(), "scenarios")
 @pytest.fixture(scope="module")
 def broker():
     """A broker of ours with sessions of 5 s."""
-    with EmbeddedBroker(group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500) as running:
+    with EmbeddedBroker(
+        group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500
+    ) as running:
         yield running
 
 

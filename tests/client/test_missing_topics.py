@@ -42,13 +42,18 @@ def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when
     monkeypatch.setattr(missing_topics, "LOOK_EVERY_S", 0.1)
     topic, there = f"flihgts-{protocol}", f"there-{protocol}"
     cluster.create_topic(there, 1)
-    waits = f"group g-{protocol}: topic {topic} does not exist yet; it is read once it does: is its name right?"
+    waits = (
+        f"group g-{protocol}: topic {topic} does not exist yet; it is read once it does: is "
+        "its name right?"
+    )
     comes = f"group g-{protocol}: topic {topic} exists now"
 
     def told():
         return [each.message for each in caplog.records if each.name == "apportion.consumer"]
 
-    with apportion.Consumer(broker.bootstrap, f"g-{protocol}", topics=[topic, there], group_protocol=protocol) as consumer:
+    with apportion.Consumer(
+        broker.bootstrap, f"g-{protocol}", topics=[topic, there], group_protocol=protocol
+    ) as consumer:
         polled_until(consumer, told)
         consumer.poll(500)  # several looks
         assert told() == [waits]
@@ -56,7 +61,9 @@ def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when
         polled_until(consumer, lambda: len(told()) > 1)
         consumer.poll(500)
         assert told() == [waits, comes]
-        assert [each.levelname for each in caplog.records if each.name == "apportion.consumer"] == ["WARNING"] * 2
+        assert [each.levelname for each in caplog.records if each.name == "apportion.consumer"] == [
+            "WARNING"
+        ] * 2
 
 
 class Mute(RecordingProxy):
@@ -68,7 +75,10 @@ class Mute(RecordingProxy):
 
     def answered(self, asked, response):
         """Wait with this answer."""
-        if int.from_bytes(asked.frame[:2], "big") == MetadataRequest.__key__ and not self.tells.is_set():
+        if (
+            int.from_bytes(asked.frame[:2], "big") == MetadataRequest.__key__
+            and not self.tells.is_set()
+        ):
             self.is_asked.set()
             self.tells.wait()
 
@@ -78,10 +88,17 @@ def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(caplog, monk
     front, back = free_ports(2)
     proxy = Mute(back, front)
     proxy.start()
-    listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{back}", "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}"}
+    listeners = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{back}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}",
+    }
     proxy.tells.set()
-    with EmbeddedBroker(**listeners), apportion.Consumer(f"127.0.0.1:{front}", "g-mute", topics=["flihgts"]) as consumer:
-        polled_until(consumer, lambda: consumer.session.status().epoch > 0)  # a join waits for such an answer
+    with (
+        EmbeddedBroker(**listeners),
+        apportion.Consumer(f"127.0.0.1:{front}", "g-mute", topics=["flihgts"]) as consumer,
+    ):
+        # a join waits for such an answer
+        polled_until(consumer, lambda: consumer.session.status().epoch > 0)
         polled_until(consumer, lambda: "does not exist yet" in caplog.text)
         proxy.tells.clear()
         polled_until(consumer, proxy.is_asked.is_set)

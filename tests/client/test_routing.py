@@ -26,7 +26,9 @@ def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong):
 
 @pytest.mark.parametrize("port", ["65536", "99999", "9" * 5_000])
 def test_a_port_out_of_range_is_named_as_that(port):
-    with pytest.raises(ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"):
+    with pytest.raises(
+        ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"
+    ):
         addresses(f"a:{port}")
 
 
@@ -48,7 +50,9 @@ def test_a_broker_that_is_not_there_is_named():
 
 @pytest.fixture
 def babbler():
-    """A server that answers whatever it is asked with `reply`, on every connection; then holds the connection open."""
+    """A server that answers whatever it is asked with `reply`, on every connection; then holds the
+    connection open.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.1)
     ended = threading.Event()

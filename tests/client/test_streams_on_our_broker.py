@@ -1,4 +1,6 @@
-"""Python processes in a Streams group, on our own broker: every scenario of streams_scenarios.py."""
+"""Python processes in a Streams group, on our own broker: every scenario of
+streams_scenarios.py.
+"""
 
 import pytest
 

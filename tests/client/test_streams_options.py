@@ -10,19 +10,45 @@ TOPOLOGY = [{"sources": ["lines"]}]
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"group_protocol": "classic"}, "group_protocol cannot be chosen: the members of a Streams group agree on it"),
-        ({"num_standby_replicas": -1}, "num_standby_replicas must be a whole number from 0 to 2147483647, not -1"),
+        (
+            {"group_protocol": "classic"},
+            "group_protocol cannot be chosen: the members of a Streams group agree on it",
+        ),
+        (
+            {"num_standby_replicas": -1},
+            "num_standby_replicas must be a whole number from 0 to 2147483647, not -1",
+        ),
         (
             {"acceptable_recovery_lag": "many"},
-            "acceptable_recovery_lag must be a whole number from 0 to 9223372036854775807, not 'many'",
+            "acceptable_recovery_lag must be a whole number from 0 to "
+            "9223372036854775807, not 'many'",
         ),
-        ({"max_warmup_replicas": 0}, "max_warmup_replicas must be a whole number from 1 to 2147483647, not 0"),
-        ({"probing_rebalance_interval_ms": 100}, "must be a whole number from 60000 to 9223372036854775807, not 100"),
-        ({"task_assignor": "fallback"}, "task_assignor must be one of highavailability, sticky, not 'fallback'"),
-        ({"client_tags": {"zone": 1}}, "client_tags must map at most 5 names of at most 20 letters to texts of at most 30, not"),
+        (
+            {"max_warmup_replicas": 0},
+            "max_warmup_replicas must be a whole number from 1 to 2147483647, not 0",
+        ),
+        (
+            {"probing_rebalance_interval_ms": 100},
+            "must be a whole number from 60000 to 9223372036854775807, not 100",
+        ),
+        (
+            {"task_assignor": "fallback"},
+            "task_assignor must be one of highavailability, sticky, not 'fallback'",
+        ),
+        (
+            {"client_tags": {"zone": 1}},
+            "client_tags must map at most 5 names of at most 20 letters to texts of at "
+            "most 30, not",
+        ),
         ({"client_tags": {"zone": "\ud800"}}, "client_tags must map at most 5 names"),
-        ({"rack_aware_assignment_tags": "zone"}, "rack_aware_assignment_tags must be a list of names of tags, not 'zone'"),
-        ({"rack_aware_assignment_tags": ("zone",)}, "rack_aware_assignment_tags names 'zone', which is not in client_tags"),
+        (
+            {"rack_aware_assignment_tags": "zone"},
+            "rack_aware_assignment_tags must be a list of names of tags, not 'zone'",
+        ),
+        (
+            {"rack_aware_assignment_tags": ("zone",)},
+            "rack_aware_assignment_tags names 'zone', which is not in client_tags",
+        ),
         ({"on_tasks": 3}, "on_tasks must be a function of a TaskShare, not 3"),
         ({"process_id": b"short"}, "process_id must be 16 bytes, not b'short'"),
         ({"process_id": "sixteen letters!"}, "process_id must be 16 bytes, not 'sixteen letters!'"),
@@ -31,13 +57,27 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ({"application_server": "here"}, "application.server must be host:port, not 'here'"),
         ({"upgrade_from": "0.9"}, "upgrade.from must name a release such as 1.1, not '0.9'"),
         ({"release": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
-        ({"application_server": "here:99999"}, "application.server must be host:port, not 'here:99999'"),
-        ({"num_standbys": 1}, "unknown option 'num_standbys': did you mean 'num_standby_replicas'?"),
-        ({"foo": 1}, "unknown option 'foo': options are process_id, .*, num_standby_replicas, .*, max_poll_records"),
-        ({"ssl_cafile": "x"}, "^option 'ssl_cafile' cannot be used: only plain connections are supported yet$"),
+        (
+            {"application_server": "here:99999"},
+            "application.server must be host:port, not 'here:99999'",
+        ),
+        (
+            {"num_standbys": 1},
+            "unknown option 'num_standbys': did you mean 'num_standby_replicas'?",
+        ),
+        (
+            {"foo": 1},
+            "unknown option 'foo': options are process_id, .*, num_standby_replicas, .*, "
+            "max_poll_records",
+        ),
+        (
+            {"ssl_cafile": "x"},
+            "^option 'ssl_cafile' cannot be used: only plain connections are supported yet$",
+        ),
         (
             {"num_stream_threads": 4},
-            "^option 'num_stream_threads' cannot be used: a StreamsConsumer is one member; start as many as you want threads$",
+            "^option 'num_stream_threads' cannot be used: a StreamsConsumer is one "
+            "member; start as many as you want threads$",
         ),
         ({"topics": ["x"]}, "topics cannot be chosen: a Streams group reads those of its topology"),
     ],
@@ -60,7 +100,9 @@ def alone():
 
 
 def test_what_is_read_follows_from_the_topology(alone):
-    with pytest.raises(RuntimeError, match="a Streams group reads the topics of its topology, lines"):
+    with pytest.raises(
+        RuntimeError, match="a Streams group reads the topics of its topology, lines"
+    ):
         alone.subscribe(["others"])
 
 

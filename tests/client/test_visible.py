@@ -10,7 +10,13 @@ TRANSACTIONAL, CONTROL = 16, 32
 def batch(base_offset, count=2, producer_id=-1, attributes=0):
     """A batch with these attributes; its CRC is not looked at here."""
     raw = bytearray(
-        encode_batch([(None, b"v", ())] * count, base_offset=base_offset, timestamp_ms=0, producer_id=producer_id, producer_epoch=0)
+        encode_batch(
+            [(None, b"v", ())] * count,
+            base_offset=base_offset,
+            timestamp_ms=0,
+            producer_id=producer_id,
+            producer_epoch=0,
+        )
     )
     raw[22] |= attributes
     return bytes(raw)
@@ -19,7 +25,10 @@ def batch(base_offset, count=2, producer_id=-1, attributes=0):
 def seen(batches, position=0, before=None, aborted=()):
     """The base offsets of what is visible, and the next offset."""
     found = visible(
-        b"".join(batches), [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted], position, before
+        b"".join(batches),
+        [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted],
+        position,
+        before,
     )
     return [int.from_bytes(view[:8], "big") for view in found.batches], found.next_offset
 
@@ -45,12 +54,15 @@ def test_a_hole_before_the_end_is_stepped_over():
 
 
 def test_markers_are_not_shown_but_stepped_over():
-    assert seen([batch(0, producer_id=1, attributes=TRANSACTIONAL), batch(2, 1, 1, TRANSACTIONAL | CONTROL)]) == ([0], 3)
+    assert seen(
+        [batch(0, producer_id=1, attributes=TRANSACTIONAL), batch(2, 1, 1, TRANSACTIONAL | CONTROL)]
+    ) == ([0], 3)
 
 
 def test_an_aborted_transaction_is_hidden_to_its_marker_and_nothing_else_is():
     batches = [
-        batch(0, producer_id=1, attributes=TRANSACTIONAL),  # committed later: not in the list of the aborted
+        # committed later: not in the list of the aborted
+        batch(0, producer_id=1, attributes=TRANSACTIONAL),
         batch(2, producer_id=2, attributes=TRANSACTIONAL),
         batch(4),
         batch(6, producer_id=2, attributes=TRANSACTIONAL),

@@ -5,11 +5,16 @@ from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicIdPartition, TopicPartition
 
-LEFT, RIGHT, OTHER = (TopicIdPartition(name, name.encode().rjust(16), 0) for name in ("left", "right", "other"))
+LEFT, RIGHT, OTHER = (
+    TopicIdPartition(name, name.encode().rjust(16), 0) for name in ("left", "right", "other")
+)
 GIVEN = TaskShare(
     1,
     11,
-    {TaskId(0, 0): (TopicPartition("left", 0), TopicPartition("right", 0)), TaskId(1, 0): (TopicPartition("other", 0),)},
+    {
+        TaskId(0, 0): (TopicPartition("left", 0), TopicPartition("right", 0)),
+        TaskId(1, 0): (TopicPartition("other", 0),),
+    },
 )
 
 

@@ -1,4 +1,6 @@
-"""The compiled functions: their numbers are Kafka's varints, and they work where nothing can be cached."""
+"""The compiled functions: their numbers are Kafka's varints, and they work where nothing can be
+cached.
+"""
 
 import numpy as np
 from hypothesis import given, settings
@@ -18,12 +20,18 @@ def zigzag_varint(number: int) -> bytes:
 
 def read(kernel, data: bytes, end: int | None = None) -> tuple[int, int]:
     """What `kernel` reads at the start of `data`, which ends at `end`."""
-    number, at = kernel(np.frombuffer(data, np.uint8), np.uint64(0), np.uint64(len(data) if end is None else end))
+    number, at = kernel(
+        np.frombuffer(data, np.uint8), np.uint64(0), np.uint64(len(data) if end is None else end)
+    )
     return int(number), int(at)
 
 
 @settings(max_examples=300, deadline=None)
-@given(small=st.integers(-(1 << 31), (1 << 31) - 1), large=st.integers(-(1 << 63), (1 << 63) - 1), rest=st.binary(max_size=3))
+@given(
+    small=st.integers(-(1 << 31), (1 << 31) - 1),
+    large=st.integers(-(1 << 63), (1 << 63) - 1),
+    rest=st.binary(max_size=3),
+)
 def test_every_number_is_read_and_every_cut_one_is_bad(small, large, rest):
     for kernel, number in ((varint, small), (varlong, small), (varlong, large)):
         data = zigzag_varint(number)

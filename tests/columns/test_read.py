@@ -1,4 +1,6 @@
-"""Record batches as Arrow: equal to what the plain decoder reads, cut to the span, and never out of bounds."""
+"""Record batches as Arrow: equal to what the plain decoder reads, cut to the span, and never out of
+bounds.
+"""
 
 import struct
 
@@ -15,7 +17,9 @@ from apportion.errors import DecodeError
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records, read_header
 
 EVERYTHING = (0, 1 << 62)
-OCTETS = st.none() | st.binary(max_size=40) | st.sampled_from([bytes(64), bytes(300), b"x" * 20_000])
+OCTETS = (
+    st.none() | st.binary(max_size=40) | st.sampled_from([bytes(64), bytes(300), b"x" * 20_000])
+)
 HEADERS = st.lists(st.tuples(st.text(max_size=6), OCTETS), max_size=3).map(tuple)
 RECORDS = st.tuples(st.integers(1, 50), st.integers(-(1 << 50), 1 << 50), OCTETS, OCTETS, HEADERS)
 SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
@@ -23,7 +27,9 @@ SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
 
 @st.composite
 def batches(draw) -> list[bytes]:
-    """Up to six batches of every codec, with gaps within and between them; some bear the append's time, some are markers."""
+    """Up to six batches of every codec, with gaps within and between them; some bear the append's
+    time, some are markers.
+    """
     result, offset = [], draw(st.integers(0, 20))
     for _ in range(draw(st.integers(0, 6))):
         base, records = offset, []
@@ -32,7 +38,14 @@ def batches(draw) -> list[bytes]:
             records.append(Record(offset, timestamp_ms, *rest))
         attributes = draw(st.integers(0, 4)) | draw(st.sampled_from([0, 0, 0, 8, 16, 32]))
         later = draw(st.integers(0, 3))
-        result.append(encode_records(records, base_offset=base, attributes=attributes, last_offset_delta=offset - base + later))
+        result.append(
+            encode_records(
+                records,
+                base_offset=base,
+                attributes=attributes,
+                last_offset_delta=offset - base + later,
+            )
+        )
         offset += later + 1
     return result
 
@@ -64,8 +77,17 @@ def expected_rows(encoded, span=EVERYTHING, *, headers=True) -> list[dict]:
         header = read_header(batch)
         for record in [] if header.is_control else decode_batch(batch):
             if span[0] <= record.offset < span[1]:
-                row = {"key": record.key, "value": record.value, "topic": "tést", "partition": 3, "offset": record.offset}
-                row |= {"timestamp": record.timestamp_ms * 1000, "timestampType": header.timestamp_type}
+                row = {
+                    "key": record.key,
+                    "value": record.value,
+                    "topic": "tést",
+                    "partition": 3,
+                    "offset": record.offset,
+                }
+                row |= {
+                    "timestamp": record.timestamp_ms * 1000,
+                    "timestampType": header.timestamp_type,
+                }
                 named = [{"key": name, "value": value} for name, value in record.headers] or None
                 found.append(row | ({"headers": named} if headers else {}))
     return found
@@ -74,7 +96,9 @@ def expected_rows(encoded, span=EVERYTHING, *, headers=True) -> list[dict]:
 @settings(max_examples=120, deadline=None)
 @given(encoded=batches(), headers=st.booleans(), most=st.integers(1, 30))
 def test_arrow_holds_what_the_plain_decoder_reads(encoded, headers, most):
-    assert arrow_rows(b"".join(encoded), headers=headers, most=most) == expected_rows(encoded, headers=headers)
+    assert arrow_rows(b"".join(encoded), headers=headers, most=most) == expected_rows(
+        encoded, headers=headers
+    )
 
 
 @settings(max_examples=80, deadline=None)
@@ -84,7 +108,10 @@ def test_rows_outside_the_span_are_dropped(encoded, span, most):
 
 
 def test_the_schema_is_the_one_that_spark_asks_for():
-    text = "key: binary, value: binary, topic: string, partition: int32, offset: int64, timestamp: timestamp[us, tz=UTC]"
+    text = (
+        "key: binary, value: binary, topic: string, partition: int32, offset: int64, "
+        "timestamp: timestamp[us, tz=UTC]"
+    )
     text += ", timestampType: int32, headers: list<element: struct<key: string, value: binary>>"
     assert ", ".join(f"{field.name}: {field.type}" for field in SCHEMA_WITH_HEADERS) == text
     assert all(field.nullable for field in SCHEMA_WITH_HEADERS)
@@ -97,13 +124,18 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
     for size in sizes:
         encoded.append(encode_batch([(None, b"v", ())] * size, base_offset=offset, timestamp_ms=0))
         offset += size
-    found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=99, rows_per_batch=10)
+    found = to_arrow(
+        encoded, topic="t", partition=0, from_offset=0, before_offset=99, rows_per_batch=10
+    )
     assert [batch.num_rows for batch in found] == [8, 4, 10, 10, 5, 3]
 
 
 def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
     monkeypatch.setattr(row_buffer, "GROUP_BYTES", 1000)
-    encoded = [encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0) for n in (1, 1, 1, 9, 1)]
+    encoded = [
+        encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0)
+        for n in (1, 1, 1, 9, 1)
+    ]
     found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=999)
     assert [batch.num_rows for batch in found] == [2, 1, 9, 1]
 
@@ -116,7 +148,10 @@ def test_a_batch_cut_off_at_the_end_and_an_empty_fetch_give_no_rows():
 
 
 def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for():
-    encoded = [encode_batch([(b"%d" % i, b"v" * 50, ())] * 5, base_offset=5 * i, timestamp_ms=i) for i in range(3)]
+    encoded = [
+        encode_batch([(b"%d" % i, b"v" * 50, ())] * 5, base_offset=5 * i, timestamp_ms=i)
+        for i in range(3)
+    ]
 
     def reused():
         room = bytearray(len(encoded[0]))
@@ -129,7 +164,11 @@ def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for():
 
 def test_columns_grow_within_one_table():
     encoded = [
-        encode_batch([(bytes(n), bytes(2 * n), (("h" * n, bytes(n)),) * 3)] * 4, base_offset=n, timestamp_ms=0)
+        encode_batch(
+            [(bytes(n), bytes(2 * n), (("h" * n, bytes(n)),) * 3)] * 4,
+            base_offset=n,
+            timestamp_ms=0,
+        )
         for n in (1, 5, 300, 70, 9000, 2)
     ]
     assert arrow_rows(encoded) == expected_rows(encoded)
@@ -139,7 +178,9 @@ def test_an_error_names_topic_partition_and_offset():
     good = encode_batch([(b"k", b"v", ())] * 7, timestamp_ms=0)
     bad = bytearray(encode_batch([(b"k", b"v", ())] * 7, base_offset=7, timestamp_ms=0))
     bad[-1] ^= 1
-    with pytest.raises(DecodeError, match=r"^tést-3 at offset 7: the record batch at offset 7 has a wrong CRC$"):
+    with pytest.raises(
+        DecodeError, match=r"^tést-3 at offset 7: the record batch at offset 7 has a wrong CRC$"
+    ):
         arrow_rows([good, bad])
 
 
@@ -174,9 +215,13 @@ def test_a_count_that_the_bytes_cannot_hold_takes_no_memory():
 @pytest.mark.parametrize("headers", [False, True])
 @settings(max_examples=1500, deadline=None)
 @given(
-    data=st.data(), codec=st.sampled_from([0, 0, 0, 1, 2, 3, 4]), triples=st.lists(st.tuples(OCTETS, OCTETS, HEADERS), max_size=5)
+    data=st.data(),
+    codec=st.sampled_from([0, 0, 0, 1, 2, 3, 4]),
+    triples=st.lists(st.tuples(OCTETS, OCTETS, HEADERS), max_size=5),
 )
-def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(headers, data, codec, triples):
+def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(
+    headers, data, codec, triples
+):
     batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
     for _ in range(data.draw(st.integers(1, 4))):
         batch[data.draw(st.integers(21, len(batch) - 1))] = data.draw(st.integers(0, 255))

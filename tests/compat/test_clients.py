@@ -1,4 +1,6 @@
-"""Groups of three foreign clients: they share, leave, die, commit, resume and come back, client by client."""
+"""Groups of three foreign clients: they share, leave, die, commit, resume and come back, client by
+client.
+"""
 
 import sys
 from pathlib import Path
@@ -16,7 +18,8 @@ from tests.compat.node import NodeMissing, node_with_clients
 PARTITIONS = 6
 CLIENTS = Path(__file__).with_name("clients")
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
@@ -36,14 +39,21 @@ def client(stage, lane, lane_missing):
         program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
     except NodeMissing as problem:
         lane_missing(str(problem))
-    return lambda name, instance=None: stage.client([program, str(CLIENTS / lane.driver)], name, lane.wish, instance)
+    return lambda name, instance=None: stage.client(
+        [program, str(CLIENTS / lane.driver)], name, lane.wish, instance
+    )
 
 
 def shared_by(*members):
-    """True when these members own all partitions, each of them once and none more than its share."""
+    """True when these members own all partitions, each of them once and none more than its
+    share.
+    """
     owned = [member.owned() for member in members]
     sizes = [len(each) for each in owned]
-    return sorted(partition for each in owned for partition in each) == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
+    return (
+        sorted(partition for each in owned for partition in each) == list(range(PARTITIONS))
+        and max(sizes) - min(sizes) <= 1
+    )
 
 
 def read_by(*members):
@@ -51,26 +61,40 @@ def read_by(*members):
 
 
 def read_by_owners(places, *members):
-    return all(place in member.read() for member in members for place in places if place[0] in member.owned())
+    return all(
+        place in member.read()
+        for member in members
+        for place in places
+        if place[0] in member.owned()
+    )
 
 
 def described(stage):
     """(state, assignor, {client id: partitions}) as the broker says."""
     group = stage.admin.describe_consumer_groups([stage.group])[stage.group].result(20)
-    members = {each.client_id: sorted(place.partition for place in each.assignment.topic_partitions) for each in group.members}
+    members = {
+        each.client_id: sorted(place.partition for place in each.assignment.topic_partitions)
+        for each in group.members
+    }
     return group.state.name, group.partition_assignor, members
 
 
 def committed(stage):
     """{partition: next offset} as the broker says."""
-    told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[stage.group].result(20)
+    told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
+        stage.group
+    ].result(20)
     return {place.partition: place.offset for place in told.topic_partitions}
 
 
 def saved_generation(stage):
     """The newest generation of the classic group in the broker's own log."""
-    consumer = Consumer({"bootstrap.servers": stage.bootstrap, "group.id": "onlooker", "enable.partition.eof": True})
-    partitions = consumer.list_topics("__consumer_offsets", 20).topics["__consumer_offsets"].partitions
+    consumer = Consumer(
+        {"bootstrap.servers": stage.bootstrap, "group.id": "onlooker", "enable.partition.eof": True}
+    )
+    partitions = (
+        consumer.list_topics("__consumer_offsets", 20).topics["__consumer_offsets"].partitions
+    )
     consumer.assign([TopicPartition("__consumer_offsets", each, 0) for each in partitions])
     generations, ended = [0], 0
     while ended < len(partitions):
@@ -79,7 +103,9 @@ def saved_generation(stage):
         if message.error():
             ended += 1
         elif message.value() and decode_key(message.key()) == GroupMetadataKey(group=stage.group):
-            generations.append(decode_value(GroupMetadataKey(group=stage.group), message.value()).generation)
+            generations.append(
+                decode_value(GroupMetadataKey(group=stage.group), message.value()).generation
+            )
     consumer.close()
     return generations[-1]
 
@@ -94,20 +120,32 @@ def test_three_share_leave_and_die_and_every_record_is_read(stage, client, lane)
     second.join()
     stage.until(lambda: shared_by(first, second), "two members share")
     third.join()
-    stage.until(lambda: shared_by(*everybody) and sent <= read_by(*everybody), "three members share, and all is read")
+    stage.until(
+        lambda: shared_by(*everybody) and sent <= read_by(*everybody),
+        "three members share, and all is read",
+    )
     assignor = "uniform" if lane.strategy == "consumer" else lane.strategy
     stage.until(  # who has revoked joins once more, and each of them may have its share before that
-        lambda: described(stage) == ("STABLE", assignor, {member.name: member.owned() for member in everybody}),
+        lambda: (
+            described(stage)
+            == ("STABLE", assignor, {member.name: member.owned() for member in everybody})
+        ),
         "the broker says the same",
     )
-    for _ in range(2):  # a fetch of before the rebalance may still bring the first of these to a member that has lost the partition
+    # a fetch of before the rebalance may still bring the first of these to a member that has lost
+    # the partition
+    for _ in range(2):
         sent = first.produce(range(PARTITIONS))
         stage.until(lambda now=sent: now <= read_by(*everybody), "what came is read")
     for member in everybody:
-        assert [place for place in sorted(member.read()) if place in sent] == [(each, 11) for each in member.owned()]
+        assert [place for place in sorted(member.read()) if place in sent] == [
+            (each, 11) for each in member.owned()
+        ]
 
     third.leave()
-    took = stage.until(lambda: shared_by(first, second), "two members share what the third has left")
+    took = stage.until(
+        lambda: shared_by(first, second), "two members share what the third has left"
+    )
     assert took < SESSION_MS / 1000, "a leave is not found out by a timeout"
     sent = first.produce(range(PARTITIONS))
     stage.until(lambda: sent <= read_by(first, second), "what came is read")
@@ -117,9 +155,12 @@ def test_three_share_leave_and_die_and_every_record_is_read(stage, client, lane)
     seen = len(first.read())
     sent = first.produce(range(PARTITIONS))
     stage.until(lambda: sent <= read_by(first), "what came is read")
-    taken_over = [(partition, offset) for partition, offset in first.read()[seen:] if partition in positions]
+    taken_over = [
+        (partition, offset) for partition, offset in first.read()[seen:] if partition in positions
+    ]
     assert sorted(taken_over) == sorted(place for place in sent if place[0] in positions)
-    if lane.strategy in ("cooperative-sticky", "consumer") and lane.client != "aiokafka":  # which gives everything back first
+    # which gives everything back first
+    if lane.strategy in ("cooperative-sticky", "consumer") and lane.client != "aiokafka":
         assert [] not in first.heard("owned"), "a cooperative member goes on with what it keeps"
     first.leave()
     assert described(stage)[::2] == ("EMPTY", {})
@@ -152,9 +193,14 @@ def test_a_static_member_comes_back_and_nobody_else_notices(stage, client, lane)
     members["first"].produce(range(PARTITIONS))
     for count, name in enumerate(names, 1):
         members[name].join()
-        stage.until(lambda now=count: shared_by(*[members[each] for each in names[:now]]), f"{count} share")
+        stage.until(
+            lambda now=count: shared_by(*[members[each] for each in names[:now]]), f"{count} share"
+        )
     sent = members["first"].produce(range(PARTITIONS))
-    stage.until(lambda: read_by_owners(sent, *members.values()), "what came is read, and no rebalance is under way")
+    stage.until(
+        lambda: read_by_owners(sent, *members.values()),
+        "what came is read, and no rebalance is under way",
+    )
     generation = saved_generation(stage)
     for name, crashes in (("first", True), ("third", not lane.stays)):  # the first is the leader
         others = [members[each] for each in names if each != name]
@@ -184,6 +230,9 @@ def test_members_go_on_after_the_broker_was_killed(broker, stage, client):
     broker.kill()
     broker.start()
     sent = first.produce(range(PARTITIONS))
-    stage.until(lambda: shared_by(*both) and read_by_owners(sent, *both), "they share, and what came is read")
+    stage.until(
+        lambda: shared_by(*both) and read_by_owners(sent, *both),
+        "they share, and what came is read",
+    )
     assert (first.owned(), second.owned()) == owned
     assert committed(stage) == positions == dict.fromkeys(range(PARTITIONS), 2)

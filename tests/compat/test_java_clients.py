@@ -1,4 +1,6 @@
-"""Java's consumers and producers: members that come, go, die and return, with each assignor of the classic protocol."""
+"""Java's consumers and producers: members that come, go, die and return, with each assignor of the
+classic protocol.
+"""
 
 import pytest
 from confluent_kafka import ConsumerGroupType
@@ -10,11 +12,14 @@ from tests.compat.java.story import all_read, quarrels, settled, unexplained_rep
 ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 SESSION_SECONDS = 4  # as in jvm.QUICK
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.mark.parametrize("protocol", [*ASSIGNORS, "consumer"])
-def test_three_members_share_leave_and_die_and_every_record_is_read(bootstrap, resident, mortal, protocol):
+def test_three_members_share_leave_and_die_and_every_record_is_read(
+    bootstrap, resident, mortal, protocol
+):
     config = modern() if protocol == "consumer" else classic(protocol)
     kind = ConsumerGroupType.CONSUMER if protocol == "consumer" else ConsumerGroupType.CLASSIC
     stage = Stage(bootstrap, resident, 6)
@@ -46,21 +51,30 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(bootstrap, r
     stage.produce(30)
     later = stage.join(resident, "later", config)
     all_read(stage.sent, [*everybody, later])
-    assert sorted(later.records) == sorted(stage.sent[-30:]), "it resumes where the group has committed"
+    assert sorted(later.records) == sorted(stage.sent[-30:]), (
+        "it resumes where the group has committed"
+    )
     later.leave()
     assert stage.described() == (kind, "EMPTY", 0)
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_static_members_return_without_a_rebalance_and_the_leader_still_watches_the_topic(bootstrap, resident, mortal, assignor):
-    a, b, c = (classic(assignor, session_timeout_ms=20_000, group_instance_id=each) for each in "abc")
+def test_static_members_return_without_a_rebalance_and_the_leader_still_watches_the_topic(
+    bootstrap, resident, mortal, assignor
+):
+    a, b, c = (
+        classic(assignor, session_timeout_ms=20_000, group_instance_id=each) for each in "abc"
+    )
     stage = Stage(bootstrap, resident, 6)
     leader = stage.join(mortal, "leader", a)
     settled(stage.partitions, leader)
     second = stage.join(resident, "second", b)
     third = stage.join(resident, "third", c)
     settled(stage.partitions, leader, second, third)
-    until(lambda: leader.generation == second.generation == third.generation, "everybody has the last generation")
+    until(
+        lambda: leader.generation == second.generation == third.generation,
+        "everybody has the last generation",
+    )
     before = [(member.generation, member.owned) for member in (leader, second, third)]
 
     second.leave()
@@ -99,7 +113,10 @@ def test_a_second_member_with_the_same_instance_id_fences_the_first(bootstrap, r
 def test_an_admin_removes_a_static_member_that_has_gone(bootstrap, resident):
     stage = Stage(bootstrap, resident, 4)
     one, two = (
-        stage.join(resident, each, classic("range", session_timeout_ms=60_000, group_instance_id=each)) for each in ("a", "b")
+        stage.join(
+            resident, each, classic("range", session_timeout_ms=60_000, group_instance_id=each)
+        )
+        for each in ("a", "b")
     )
     settled(stage.partitions, one, two)
     two.leave()
@@ -114,7 +131,8 @@ def test_an_admin_removes_a_static_member_that_has_gone(bootstrap, resident):
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_members_go_on_in_their_generation_after_the_broker_was_killed(broker, resident, assignor):
     stage = Stage(broker.bootstrap, resident, 4)
-    config = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")  # else the leader forgets the topic
+    # else the leader forgets the topic
+    config = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
     both = [stage.join(resident, name, config) for name in ("one", "two")]
     settled(stage.partitions, *both)
     stage.produce(60)

@@ -1,4 +1,6 @@
-"""A group of Java's members goes from the classic to the consumer protocol and back, one member at a time, while records flow."""
+"""A group of Java's members goes from the classic to the consumer protocol and back, one member at
+a time, while records flow.
+"""
 
 import time
 
@@ -7,15 +9,26 @@ from confluent_kafka import ConsumerGroupType
 
 from tests.compat.java.jvm import classic, modern
 from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, quarrels, settled, timeline, unexplained_repeats, until, vacancies_ms
+from tests.compat.java.story import (
+    all_read,
+    quarrels,
+    settled,
+    timeline,
+    unexplained_repeats,
+    until,
+    vacancies_ms,
+)
 
 SLACK_MS = 1000  # of a machine that does other things too
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Rolling:
-    """Three members of a group and everybody who was one; each step waits until all partitions are shared again."""
+    """Three members of a group and everybody who was one; each step waits until all partitions are
+    shared again.
+    """
 
     def __init__(self, stage, jvm):
         self.stage, self._jvm = stage, jvm
@@ -39,13 +52,19 @@ class Rolling:
         self.join(name, config)
 
     def _settle(self):
-        # Stable too: a classic member that lags behind the epoch when the group becomes a classic one loses what it has.
+        # Stable too: a classic member that lags behind the epoch when the group becomes a classic
+        # one loses what it has.
         settled(self.stage.partitions, *self.present)
         wanted = ("STABLE", len(self.present))
-        until(lambda: self.stage.described()[1:] == wanted, lambda: f"the group is {wanted}: {self.stage.described()}")
+        until(
+            lambda: self.stage.described()[1:] == wanted,
+            lambda: f"the group is {wanted}: {self.stage.described()}",
+        )
 
     def longest_ms(self, step):
-        """How long the worst partition had no owner because of `step`; everything has an owner afterwards."""
+        """How long the worst partition had no owner because of `step`; everything has an owner
+        afterwards.
+        """
         since = time.time() * 1000
         step()
         return max(vacancies_ms(self.everybody, since).values(), default=0)
@@ -64,19 +83,24 @@ def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resi
 
     upgrade = [group.longest_ms(lambda: group.join("new 0", new)), group.longest_ms(group.leave)]
     assert stage.described()[0] == ConsumerGroupType.CONSUMER
-    upgrade += [group.longest_ms(lambda name=name: group.replace(name, new)) for name in ("new 1", "new 2")]
+    upgrade += [
+        group.longest_ms(lambda name=name: group.replace(name, new)) for name in ("new 1", "new 2")
+    ]
     assert stage.described()[0] == ConsumerGroupType.CONSUMER
     ordinary += [group.longest_ms(group.leave), group.longest_ms(lambda: group.join("new 3", new))]
 
     downgrade = [group.longest_ms(lambda: group.join("old 4", old)), group.longest_ms(group.leave)]
     assert stage.described()[0] == ConsumerGroupType.CONSUMER
-    downgrade += [group.longest_ms(lambda name=name: group.replace(name, old)) for name in ("old 5", "old 6")]
+    downgrade += [
+        group.longest_ms(lambda name=name: group.replace(name, old)) for name in ("old 5", "old 6")
+    ]
     assert stage.described()[0] == ConsumerGroupType.CLASSIC
 
     sent = flow.leave().records
     all_read(sent, group.everybody)
     print(
-        f"{assignor}: longest vacancies in ms: ordinary {ordinary}, upgrade {upgrade}, downgrade {downgrade}; {len(sent)} records"
+        f"{assignor}: longest vacancies in ms: ordinary {ordinary}, upgrade {upgrade}, "
+        f"downgrade {downgrade}; {len(sent)} records"
     )
     assert quarrels(group.everybody) == []
     assert unexplained_repeats(group.everybody) == []
@@ -86,9 +110,14 @@ def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resi
         member.leave()
 
 
-def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(bootstrap, resident):
+def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(
+    bootstrap, resident
+):
     stage = Stage(bootstrap, resident, 6)
-    old = {each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each) for each in "ab"}
+    old = {
+        each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each)
+        for each in "ab"
+    }
     new = {each: modern(group_instance_id=each) for each in "ab"}
     a, b = stage.join(resident, "a", old["a"]), stage.join(resident, "b", old["b"])
     settled(stage.partitions, a, b)
@@ -108,7 +137,9 @@ def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partit
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(broker, resident, mortal, assignor):
+def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(
+    broker, resident, mortal, assignor
+):
     stage = Stage(broker.bootstrap, resident, 6)
     old = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
     first, second = stage.join(resident, "first", old), stage.join(resident, "second", old)

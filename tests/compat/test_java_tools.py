@@ -1,4 +1,6 @@
-"""Apache Kafka's own command-line tools, and so its Java clients, on our broker and on its files."""
+"""Apache Kafka's own command-line tools, and so its Java clients, on our broker and on its
+files.
+"""
 
 import json
 import re
@@ -18,7 +20,8 @@ TOOLS = "org.apache.kafka.tools."
 GROUPS = "consumer.group.ConsumerGroupCommand"
 COUNT = 2000
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +36,9 @@ def java(lane_missing):
 
     def run(tool, *arguments):
         command = ["java", *JVM, "-cp", f"{jars.resolve()}/*", TOOLS + tool, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return [" ".join(line.split()) for line in done.stdout.splitlines() if line.strip()]
 
@@ -50,9 +55,21 @@ def batches_in(data):
 
 def test_java_producers_consumers_and_admins_work(served, java, tmp_path):
     to = ("--bootstrap-server", served.bootstrap)
-    java("TopicCommand", *to, "--create", "--topic", "t", "--partitions", "3", "--replication-factor", "1")
+    java(
+        "TopicCommand",
+        *to,
+        "--create",
+        "--topic",
+        "t",
+        "--partitions",
+        "3",
+        "--replication-factor",
+        "1",
+    )
     described = java("TopicCommand", *to, "--describe", "--topic", "t")
-    assert re.fullmatch(r"Topic: t TopicId: \S{22} PartitionCount: 3 ReplicationFactor: 1 Configs:.*", described[0])
+    assert re.fullmatch(
+        r"Topic: t TopicId: \S{22} PartitionCount: 3 ReplicationFactor: 1 Configs:.*", described[0]
+    )
 
     props = (f"bootstrap.servers={served.bootstrap}", "compression.type=lz4")
     load = ("--num-records", str(COUNT), "--record-size", "100", "--throughput", "-1")
@@ -64,21 +81,44 @@ def test_java_producers_consumers_and_admins_work(served, java, tmp_path):
     member = ("--group", "g", "--consumer-property", "group.protocol=consumer")
     read = ("--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "60000")
     assert (
-        len([line for line in java("consumer.ConsoleConsumer", *to, "--topic", "t", *read, *member) if len(line) == 100]) == COUNT
+        len(
+            [
+                line
+                for line in java("consumer.ConsoleConsumer", *to, "--topic", "t", *read, *member)
+                if len(line) == 100
+            ]
+        )
+        == COUNT
     )
 
     assert java(GROUPS, *to, "--list") == ["g"]
-    lags = [line.split()[2:6] for line in java(GROUPS, *to, "--describe", "--group", "g") if line.startswith("g t ")]
+    lags = [
+        line.split()[2:6]
+        for line in java(GROUPS, *to, "--describe", "--group", "g")
+        if line.startswith("g t ")
+    ]
     assert sorted(lags) == sorted([partition, end, end, "0"] for _, partition, end in ends)
-    java(GROUPS, *to, "--group", "g", "--topic", "t", "--reset-offsets", "--to-earliest", "--execute")
-    lags = [line.split()[3] for line in java(GROUPS, *to, "--describe", "--group", "g") if line.startswith("g t ")]
+    java(
+        GROUPS, *to, "--group", "g", "--topic", "t", "--reset-offsets", "--to-earliest", "--execute"
+    )
+    lags = [
+        line.split()[3]
+        for line in java(GROUPS, *to, "--describe", "--group", "g")
+        if line.startswith("g t ")
+    ]
     assert lags == ["0"] * 3
     assert "successful" in java(GROUPS, *to, "--delete", "--group", "g")[-1]
     features = java("FeatureCommand", *to, "describe")
-    assert any(line.startswith("Feature: group.version SupportedMinVersion: 0 SupportedMaxVersion: 1") for line in features)
+    assert any(
+        line.startswith("Feature: group.version SupportedMinVersion: 0 SupportedMaxVersion: 1")
+        for line in features
+    )
 
-    grown = next(path for path in sorted((served.data_dir / "topics").glob("*/__consumer_offsets-*/*.log")))
-    log = tmp_path / grown.name  # without the room that the file has grown by, which the tool takes for a broken batch
+    grown = next(
+        path for path in sorted((served.data_dir / "topics").glob("*/__consumer_offsets-*/*.log"))
+    )
+    # without the room that the file has grown by, which the tool takes for a broken batch
+    log = tmp_path / grown.name
     log.write_bytes(batches_in(grown.read_bytes()))
     dumped = "\n".join(java("DumpLogSegments", "--offsets-decoder", "--files", str(log)))
     assert '"groupId":"g"' in dumped
@@ -89,7 +129,10 @@ def test_java_admins_delete_records(bootstrap, java, resident, tmp_path):
     stage = Stage(bootstrap, resident, 2)
     stage.produce(200)
     ends = [[each[1] for each in stage.sent].count(partition) for partition in range(2)]
-    wanted = [{"topic": stage.topic, "partition": partition, "offset": offset} for partition, offset in enumerate((5, -1))]
+    wanted = [
+        {"topic": stage.topic, "partition": partition, "offset": offset}
+        for partition, offset in enumerate((5, -1))
+    ]
     (tmp_path / "wanted.json").write_text(json.dumps({"version": 1, "partitions": wanted}))
     to = ("--bootstrap-server", bootstrap)
     told = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
@@ -109,7 +152,12 @@ def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):
     both = [stage.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")]
     settled(stage.partitions, *both)
     all_read(stage.sent, both)
-    until(lambda: committed_by(both) == {(topic, partition): end for partition, end in enumerate(ends)}, "everything is committed")
+    until(
+        lambda: (
+            committed_by(both) == {(topic, partition): end for partition, end in enumerate(ends)}
+        ),
+        "everything is committed",
+    )
     to = ("--bootstrap-server", bootstrap)
     of_group = (*to, "--group", group)
 
@@ -118,24 +166,30 @@ def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):
 
     assert sorted(told(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} {end} {end} 0 {name}-ID /127.0.0.1 {name}"
-        for partition, (end, name) in enumerate(zip(ends, ("one", "one", "two", "two"), strict=True))
+        for partition, (end, name) in enumerate(
+            zip(ends, ("one", "one", "two", "two"), strict=True)
+        )
     ]
     assert sorted(told(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
         f"{group} one-ID /127.0.0.1 one 2 - {topic}:0,1 - -",
         f"{group} two-ID /127.0.0.1 two 2 - {topic}:2,3 - -",
     ]
     described = told(GROUPS, *of_group, "--describe", "--state")
-    assert [re.sub(r"\(\d+\)", "(N)", line) for line in described] == [f"{group} {bootstrap} (N) range Stable 2"]
-    assert told(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
-    assert told("GroupsCommand", *to, "--list", "--group-type", "classic", "--protocol", "consumer") == [
-        f"{group} Classic consumer"
+    assert [re.sub(r"\(\d+\)", "(N)", line) for line in described] == [
+        f"{group} {bootstrap} (N) range Stable 2"
     ]
+    assert told(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
+    assert told(
+        "GroupsCommand", *to, "--list", "--group-type", "classic", "--protocol", "consumer"
+    ) == [f"{group} Classic consumer"]
     assert "GroupNotEmptyException" in told(GROUPS, *of_group, "--delete")[0]
 
     for member in both:
         member.leave()
     reset = ("--topic", topic, "--reset-offsets", "--to-offset", "1", "--execute")
-    assert sorted(told(GROUPS, *of_group, *reset)) == [f"{group} {topic} {partition} 1" for partition in range(4)]
+    assert sorted(told(GROUPS, *of_group, *reset)) == [
+        f"{group} {topic} {partition} 1" for partition in range(4)
+    ]
     assert sorted(told(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} 1 {end} {end - 1} - - -" for partition, end in enumerate(ends)
     ]

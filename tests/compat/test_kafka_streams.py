@@ -1,4 +1,6 @@
-"""Real applications of Kafka Streams: instances that come, die and return while they count, and counts that are right."""
+"""Real applications of Kafka Streams: instances that come, die and return while they count, and
+counts that are right.
+"""
 
 import pytest
 
@@ -6,7 +8,8 @@ from tests.compat.java.story import until
 from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Streams
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
@@ -28,7 +31,9 @@ def launch(streams_classpath, tmp_path):
     [("words", {}, 0), ("flights", {"num_stream_threads": 2, "num_standby_replicas": 1}, 1)],
     ids=["words", "flights-on-two-threads-with-standbys"],
 )
-def test_counts_are_right_through_growth_a_crash_and_a_return(bootstrap, streams, launch, tmp_path, splitter, config, standbys):
+def test_counts_are_right_through_growth_a_crash_and_a_return(
+    bootstrap, streams, launch, tmp_path, splitter, config, standbys
+):
     application = Application(bootstrap, splitter)
 
     def start(program, name):
@@ -54,10 +59,15 @@ def test_counts_are_right_through_growth_a_crash_and_a_return(bootstrap, streams
     assert ledger.agrees()
     replayed = repeats(application.instances)
     assert set(replayed) <= set(lost), "who lives hands over what it has done"
-    assert replayed == {place: list(range(committed.get(place, 0), taken[-1] + 1)) for place, taken in replayed.items()}
+    assert replayed == {
+        place: list(range(committed.get(place, 0), taken[-1] + 1))
+        for place, taken in replayed.items()
+    }
     assert set(ledger.repeated) <= application.words_of(replayed), "nothing else is counted twice"
     assert application.purged()
-    assert [sorted(each.report()) for each in (one, two, again)] == [["one:1", "three:1", "two:1"]] * 3
+    assert [sorted(each.report()) for each in (one, two, again)] == [
+        ["one:1", "three:1", "two:1"]
+    ] * 3
     for each in (one, two, again):
         each.leave()
     assert [program.complaints() for program in (streams, first_life, second_life)] == [[], [], []]
@@ -66,7 +76,10 @@ def test_counts_are_right_through_growth_a_crash_and_a_return(bootstrap, streams
 def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_path):
     application = Application(broker.bootstrap, "words")
     with application.flow() as flow:
-        both = [application.start(streams, name, tmp_path, session_timeout_ms=30_000) for name in ("one", "two")]
+        both = [
+            application.start(streams, name, tmp_path, session_timeout_ms=30_000)
+            for name in ("one", "two")
+        ]
         application.settled(*both)
         for _ in range(2):
             broker.kill()
@@ -80,7 +93,9 @@ def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_p
         each.leave()
     assert streams.complaints() != [], "they have seen it die"
     assert ledger.agrees()
-    assert (ledger.repeated, repeats(both)) == ({}, {}), "nobody that holds a task loses its place: see test_streams_killed.py"
+    assert (ledger.repeated, repeats(both)) == ({}, {}), (
+        "nobody that holds a task loses its place: see test_streams_killed.py"
+    )
 
 
 class Roll:
@@ -91,7 +106,9 @@ class Roll:
         self.running = {}
 
     def to(self, program, **config):
-        """Both run in that process; which version of the metadata each had spoken when one, and when both had changed."""
+        """Both run in that process; which version of the metadata each had spoken when one, and
+        when both had changed.
+        """
         spoken = []
         for name in ("one", "two"):
             if name in self.running:
@@ -111,7 +128,9 @@ class Roll:
             each.leave()
 
 
-def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(bootstrap, streams, launch, tmp_path):
+def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
+    bootstrap, streams, launch, tmp_path
+):
     application = Application(bootstrap, "words")
     roll, older = Roll(application, tmp_path), launch("older", "3.9.1")
     with application.flow():
@@ -122,12 +141,16 @@ def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(boo
     assert [program.complaints() for program in (older, streams)] == [[], []]
 
 
-def test_an_application_of_2_8_is_rolled_to_4_3_by_one_bounce_and_moves_up_by_probing(bootstrap, streams, launch, tmp_path):
+def test_an_application_of_2_8_is_rolled_to_4_3_by_one_bounce_and_moves_up_by_probing(
+    bootstrap, streams, launch, tmp_path
+):
     application = Application(bootstrap, "words")
     roll, older = Roll(application, tmp_path), launch("older", "2.8.2")
     with application.flow():
         assert roll.to(older, cache_max_bytes_buffering=0, **LEAVES)[-1] == {"one": 9, "two": 9}
         assert roll.to(streams)[0] == {"one": 9, "two": 9}
-        until(lambda: application.spoken() == {"one": 11, "two": 11}, "both speak the newest version")
+        until(
+            lambda: application.spoken() == {"one": 11, "two": 11}, "both speak the newest version"
+        )
     roll.end()
     assert [program.complaints() for program in (older, streams)] == [[], []]

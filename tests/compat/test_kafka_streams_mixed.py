@@ -1,4 +1,6 @@
-"""Instances of Kafka Streams and Python processes in one application: whoever leads, every task is run and every count is right."""
+"""Instances of Kafka Streams and Python processes in one application: whoever leads, every task is
+run and every count is right.
+"""
 
 import pytest
 
@@ -7,12 +9,15 @@ from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Streams
 from tests.compat.streams.pythonic import PythonInstance
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
 def python():
-    """A function: a Python instance of the application that is named, which runs until the end of the test."""
+    """A function: a Python instance of the application that is named, which runs until the end of
+    the test.
+    """
     running = []
 
     def start(application, name, **options):
@@ -51,7 +56,9 @@ def test_two_in_java_and_one_in_python_count_together(bootstrap, streams, python
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_alone(bootstrap, streams, python, tmp_path, first):
+def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_alone(
+    bootstrap, streams, python, tmp_path, first
+):
     application = Application(bootstrap, "words")
     with application.flow():
         if first == "java":
@@ -90,7 +97,9 @@ def launch(streams_classpath, tmp_path):
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_with_an_instance_held_at_version_2_all_speak_it_until_it_is_gone(bootstrap, streams, launch, python, tmp_path, first):
+def test_with_an_instance_held_at_version_2_all_speak_it_until_it_is_gone(
+    bootstrap, streams, launch, python, tmp_path, first
+):
     application = Application(bootstrap, "words")
     held = launch("held", "3.9.1")
 
@@ -103,7 +112,9 @@ def test_with_an_instance_held_at_version_2_all_speak_it_until_it_is_gone(bootst
 
     running = []
     with application.flow():
-        for who in ("held", "python", "newest") if first == "java" else ("python", "held", "newest"):
+        for who in (
+            ("held", "python", "newest") if first == "java" else ("python", "held", "newest")
+        ):
             running.append(starts(who))
             application.settled(*running)
         assert application.spoken() == {"held": 2, "snake": 11, "newest": 11}

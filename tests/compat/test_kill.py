@@ -1,4 +1,6 @@
-"""SIGKILL of the broker under load, again and again: nothing that it acknowledged is lost or doubled."""
+"""SIGKILL of the broker under load, again and again: nothing that it acknowledged is lost or
+doubled.
+"""
 
 import os
 import random
@@ -11,11 +13,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 KILLS = int(os.environ.get("APPORTION_KILLS", "20"))
 SEED = int(os.environ.get("APPORTION_KILLS_SEED", "20"))
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Load:
-    """An idempotent producer and a committer, each on a thread of its own, that write down what they were told."""
+    """An idempotent producer and a committer, each on a thread of its own, that write down what
+    they were told.
+    """
 
     def __init__(self, bootstrap):
         self.stop = threading.Event()
@@ -88,13 +93,19 @@ class Load:
 
 def test_twenty_kills_lose_and_double_nothing(served):
     chance = random.Random(SEED)
-    reader = {"bootstrap.servers": served.bootstrap, "group.id": "committer", "enable.auto.commit": False}
+    reader = {
+        "bootstrap.servers": served.bootstrap,
+        "group.id": "committer",
+        "enable.auto.commit": False,
+    }
     with Load(served.bootstrap) as load:
         for _ in range(KILLS):
             before = len(load.told), load.committed
             deadline = time.monotonic() + 30
             while len(load.told) <= before[0] or load.committed <= before[1]:
-                assert time.monotonic() < deadline, f"no progress after a kill: {before}; {served.log()}"
+                assert time.monotonic() < deadline, (
+                    f"no progress after a kill: {before}; {served.log()}"
+                )
                 time.sleep(0.01)
             time.sleep(chance.uniform(0, 0.3))
             served.kill()

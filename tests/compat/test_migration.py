@@ -1,4 +1,6 @@
-"""A group of librdkafka's members goes live from the classic protocol to the new one and back, in both ways that it rebalances."""
+"""A group of librdkafka's members goes live from the classic protocol to the new one and back, in
+both ways that it rebalances.
+"""
 
 import sys
 from pathlib import Path
@@ -12,11 +14,14 @@ from tests.compat.driven import Stage
 PARTITIONS = 6
 DRIVER = Path(__file__).with_name("clients") / "confluent.py"
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Rolling:
-    """A group whose members change one by one, while records flow: every step produces before it and at its end."""
+    """A group whose members change one by one, while records flow: every step produces before it
+    and at its end.
+    """
 
     def __init__(self, stage):
         self.stage = stage
@@ -46,8 +51,12 @@ class Rolling:
         self.sent |= self.producer.produce(list(range(PARTITIONS)) * 5)
 
     def settled(self):
-        """The members share all partitions, and each record has been read by whoever owns it now, or by somebody before."""
-        self.stage.until(self.is_shared, f"{[member.name for member in self.members]} share the partitions")
+        """The members share all partitions, and each record has been read by whoever owns it now,
+        or by somebody before.
+        """
+        self.stage.until(
+            self.is_shared, f"{[member.name for member in self.members]} share the partitions"
+        )
         self.flow()
         self.stage.until(self.is_read, "everything is read")
 
@@ -62,7 +71,9 @@ class Rolling:
 
     def described(self):
         """(type, members) as the broker says."""
-        group = self.stage.admin.describe_consumer_groups([self.stage.group])[self.stage.group].result(20)
+        group = self.stage.admin.describe_consumer_groups([self.stage.group])[
+            self.stage.group
+        ].result(20)
         return group.type.name, len(group.members)
 
     def committed(self):
@@ -101,7 +112,10 @@ def test_a_group_goes_to_the_new_protocol_and_back_while_records_flow(group, str
     assert group.described() == ("CLASSIC", 2)
     for member in group.members:
         member.commit()
-    newest = {partition: max(offset for each, offset in group.sent if each == partition) for partition in range(PARTITIONS)}
+    newest = {
+        partition: max(offset for each, offset in group.sent if each == partition)
+        for partition in range(PARTITIONS)
+    }
     assert group.committed() == {partition: offset + 1 for partition, offset in newest.items()}
     group.stop(back[0], "leave")
     group.members[0].leave()

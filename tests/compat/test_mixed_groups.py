@@ -1,4 +1,6 @@
-"""One group of members that different people wrote: cooperative-sticky whoever leads it, and of both protocols at once."""
+"""One group of members that different people wrote: cooperative-sticky whoever leads it, and of
+both protocols at once.
+"""
 
 import random
 
@@ -7,13 +9,21 @@ from confluent_kafka import ConsumerGroupType
 
 from tests.compat.java.jvm import classic, modern
 from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, quarrels, settled, timeline, unexplained_repeats, until
+from tests.compat.java.story import (
+    all_read,
+    quarrels,
+    settled,
+    timeline,
+    unexplained_repeats,
+    until,
+)
 from tests.compat.java.threads import joined, librdkafka, ours
 
 THREADS = {"librdkafka": librdkafka, "apportion": ours}
 KINDS = ("java", *THREADS)
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
@@ -29,9 +39,15 @@ def join(stage, bootstrap, resident, tmp_path):
     def another(kind, protocol="classic"):
         name = f"{kind} {protocol} {len(everybody)}"
         if kind == "java":
-            member = stage.join(resident, name, modern() if protocol == "consumer" else classic("cooperative-sticky"))
+            member = stage.join(
+                resident,
+                name,
+                modern() if protocol == "consumer" else classic("cooperative-sticky"),
+            )
         else:
-            member = joined(THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic, protocol)
+            member = joined(
+                THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic, protocol
+            )
         everybody.append(member)
         return member
 
@@ -44,7 +60,8 @@ def join(stage, bootstrap, resident, tmp_path):
 def test_members_of_all_kinds_share_keep_and_read_everything(stage, join, leads):
     flow = stage.flow(pause_ms=5)
     present = []
-    for kind in sorted(KINDS, key=lambda kind: kind != leads):  # who is first leads as long as it stays
+    # who is first leads as long as it stays
+    for kind in sorted(KINDS, key=lambda kind: kind != leads):
         before = owned_by(present)
         present.append(join(kind))
         settled(stage.partitions, *present)
@@ -101,4 +118,8 @@ def owned_by(members):
 
 def assert_moved_little(before, after):
     """Among those who stayed, each has only more than before, or only less: nothing was swapped."""
-    assert [name for name in before.keys() & after.keys() if not (before[name] <= after[name] or after[name] <= before[name])] == []
+    assert [
+        name
+        for name in before.keys() & after.keys()
+        if not (before[name] <= after[name] or after[name] <= before[name])
+    ] == []

@@ -1,4 +1,6 @@
-"""Producers of three foreign clients: everything that they were told is stored is there once, and in order."""
+"""Producers of three foreign clients: everything that they were told is stored is there once, and
+in order.
+"""
 
 import asyncio
 
@@ -17,7 +19,9 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 def read_all(bootstrap, topic, count):
     """Every record of the topic, by partition: offset, key, value, headers."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
     found = {partition: [] for partition in partitions}
@@ -25,19 +29,25 @@ def read_all(bootstrap, topic, count):
         message = consumer.poll(10)
         assert message is not None, f"{sum(map(len, found.values()))} of {count} records came"
         assert message.error() is None
-        found[message.partition()].append((message.offset(), message.key(), message.value(), message.headers()))
+        found[message.partition()].append(
+            (message.offset(), message.key(), message.value(), message.headers())
+        )
     assert consumer.poll(0.2) is None
     consumer.close()
     return found
 
 
 def check(found, sent):
-    """`found` holds what was sent, once, at offsets without a gap, each key in the order of its sending."""
+    """`found` holds what was sent, once, at offsets without a gap, each key in the order of its
+    sending.
+    """
     for records in found.values():
         assert [offset for offset, *_ in records] == list(range(len(records)))
         values = [int(value) for _, _, value, _ in records]
         assert values == sorted(values)
-    assert sorted((key, value) for records in found.values() for _, key, value, _ in records) == sorted(sent)
+    assert sorted(
+        (key, value) for records in found.values() for _, key, value, _ in records
+    ) == sorted(sent)
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
@@ -55,7 +65,13 @@ def test_confluent_kafka_produces(served, codec, idempotent):
     told = []
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     for key, value in sent:
-        producer.produce("t", value, key, headers={"h": b"1"}, on_delivery=lambda error, message: told.append(error))
+        producer.produce(
+            "t",
+            value,
+            key,
+            headers={"h": b"1"},
+            on_delivery=lambda error, message: told.append(error),
+        )
         producer.poll(0)
     assert producer.flush(30) == 0
     assert told == [None] * COUNT
@@ -79,7 +95,12 @@ def test_confluent_kafka_produces_with_fewer_acks(served, acks):
 def test_kafka_python_produces(served, codec, idempotent):
     from kafka import KafkaProducer
 
-    producer = KafkaProducer(bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2)
+    producer = KafkaProducer(
+        bootstrap_servers=served.bootstrap,
+        compression_type=codec,
+        enable_idempotence=idempotent,
+        linger_ms=2,
+    )
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     futures = [producer.send("t", value, key) for key, value in sent]
     told = [future.get(30) for future in futures]
@@ -87,7 +108,9 @@ def test_kafka_python_produces(served, codec, idempotent):
     found = read_all(served.bootstrap, "t", COUNT)
     check(found, sent)
     places = [(each.partition, each.offset) for each in told]
-    assert sorted(places) == sorted((partition, offset) for partition, records in found.items() for offset, *_ in records)
+    assert sorted(places) == sorted(
+        (partition, offset) for partition, records in found.items() for offset, *_ in records
+    )
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
@@ -97,7 +120,10 @@ def test_aiokafka_produces(served, codec, idempotent):
 
     async def produce():
         producer = AIOKafkaProducer(
-            bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2
+            bootstrap_servers=served.bootstrap,
+            compression_type=codec,
+            enable_idempotence=idempotent,
+            linger_ms=2,
         )
         await producer.start()
         waiting = [await producer.send("t", value, key) for key, value in sent]

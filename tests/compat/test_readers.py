@@ -1,4 +1,6 @@
-"""Readers of three foreign clients that are told their partitions: they see what was produced, from where they were told to."""
+"""Readers of three foreign clients that are told their partitions: they see what was produced, from
+where they were told to.
+"""
 
 import asyncio
 import warnings
@@ -18,7 +20,9 @@ pytestmark = [  # kafka-python's own doing
 
 @pytest.fixture
 def filled(served):
-    """A broker with one partition of `t` that holds the numbers up to COUNT, each with its own time."""
+    """A broker with one partition of `t` that holds the numbers up to COUNT, each with its own
+    time.
+    """
     admin = AdminClient({"bootstrap.servers": served.bootstrap})
     admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
     producer = Producer({"bootstrap.servers": served.bootstrap, "batch.num.messages": 10})
@@ -32,7 +36,9 @@ NUMBERS = [b"%d" % n for n in range(COUNT)]
 
 
 def test_confluent_kafka_reads(filled):
-    consumer = Consumer({"bootstrap.servers": filled.bootstrap, "group.id": "r", "fetch.message.max.bytes": 1000})
+    consumer = Consumer(
+        {"bootstrap.servers": filled.bootstrap, "group.id": "r", "fetch.message.max.bytes": 1000}
+    )
     at_time = consumer.offsets_for_times([TopicPartition("t", 0, 1_700_000_000_000 + 77)], 10)
     assert at_time[0].offset == 77
     assert consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10) == (0, COUNT)
@@ -53,7 +59,9 @@ def test_kafka_python_reads(filled):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        consumer = KafkaConsumer(bootstrap_servers=filled.bootstrap, group_id=None, consumer_timeout_ms=5000)
+        consumer = KafkaConsumer(
+            bootstrap_servers=filled.bootstrap, group_id=None, consumer_timeout_ms=5000
+        )
         consumer.assign([Place("t", 0)])
         consumer.seek_to_beginning(Place("t", 0))
         read = []
@@ -61,7 +69,12 @@ def test_kafka_python_reads(filled):
             read.append(message.value)
             if len(read) == COUNT:
                 break
-        assert consumer.offsets_for_times({Place("t", 0): 1_700_000_000_000 + 77})[Place("t", 0)].offset == 77
+        assert (
+            consumer.offsets_for_times({Place("t", 0): 1_700_000_000_000 + 77})[
+                Place("t", 0)
+            ].offset
+            == 77
+        )
         consumer.close()
     assert read == NUMBERS
 
@@ -71,7 +84,9 @@ def test_aiokafka_reads(filled):
     from aiokafka import TopicPartition as Place
 
     async def read():
-        consumer = AIOKafkaConsumer(bootstrap_servers=filled.bootstrap, group_id=None, auto_offset_reset="earliest")
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=filled.bootstrap, group_id=None, auto_offset_reset="earliest"
+        )
         await consumer.start()
         consumer.assign([Place("t", 0)])
         found = [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(COUNT)]
@@ -86,8 +101,12 @@ def test_confluent_kafka_administers(filled):
     admin.create_partitions([NewPartitions("t", 4)])["t"].result(10)
     assert len(admin.list_topics(timeout=10).topics["t"].partitions) == 4
     resource = ConfigResource(ConfigResource.Type.TOPIC, "t")
-    assert admin.describe_configs([resource])[resource].result(10)["cleanup.policy"].value == "delete"
+    assert (
+        admin.describe_configs([resource])[resource].result(10)["cleanup.policy"].value == "delete"
+    )
     cluster = admin.describe_cluster().result(10)
-    assert [(node.id, f"{node.host}:{node.port}") for node in cluster.nodes] == [(1, filled.bootstrap)]
+    assert [(node.id, f"{node.host}:{node.port}") for node in cluster.nodes] == [
+        (1, filled.bootstrap)
+    ]
     admin.delete_topics(["t"])["t"].result(10)
     assert "t" not in admin.list_topics(timeout=10).topics

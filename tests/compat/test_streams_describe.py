@@ -1,4 +1,6 @@
-"""`apportion streams describe` on real applications of Kafka Streams: it says of them what they say of themselves."""
+"""`apportion streams describe` on real applications of Kafka Streams: it says of them what they say
+of themselves.
+"""
 
 import json
 
@@ -23,7 +25,14 @@ def older(streams_classpath, tmp_path):
 
 def described(application):
     """The report on the application's group."""
-    arguments = ["streams", "describe", application.group, "--json", "--bootstrap", application.bootstrap]
+    arguments = [
+        "streams",
+        "describe",
+        application.group,
+        "--json",
+        "--bootstrap",
+        application.bootstrap,
+    ]
     result = CliRunner().invoke(app, arguments)
     assert (result.exit_code, result.stderr) == (0, "")
     return json.loads(result.stdout)
@@ -42,7 +51,9 @@ def shares(report):
     }
 
 
-def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_upgrade_is_named(bootstrap, older, tmp_path):
+def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_upgrade_is_named(
+    bootstrap, older, tmp_path
+):
     application = Application(bootstrap, "words")
 
     def start(name, **config):
@@ -52,11 +63,19 @@ def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_up
         one, two = start("one", upgrade_from="1.1"), start("two")
         application.settled(one, two, standbys=1)
         held = described(application)
-        assert shares(held) == {"one:1": (2, None, one.active, one.standby), "two:1": (11, 11, two.active, two.standby)}
+        assert shares(held) == {
+            "one:1": (2, None, one.active, one.standby),
+            "two:1": (11, 11, two.active, two.standby),
+        }
         assert held["copies"] == "standby_or_warmup"
         (first,) = (each["process"] for each in held["processes"] if each["endpoint"] == "one:1")
         metadata = held["metadata"]
-        assert [metadata[key] for key in ("used", "understood", "possible", "held_back_by")] == [2, 2, 11, [first]]
+        assert [metadata[key] for key in ("used", "understood", "possible", "held_back_by")] == [
+            2,
+            2,
+            11,
+            [first],
+        ]
         one.leave()
         one = start("one")
         application.settled(one, two, standbys=1)
@@ -64,9 +83,14 @@ def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_up
     assert application.counted().agrees()
     until(lambda: described(application)["lag"] == 0, "all that was counted is committed")
     free = described(application)
-    assert shares(free) == {"one:1": (11, 11, one.active, one.standby), "two:1": (11, 11, two.active, two.standby)}
+    assert shares(free) == {
+        "one:1": (11, 11, one.active, one.standby),
+        "two:1": (11, 11, two.active, two.standby),
+    }
     assert (free["metadata"]["used"], free["metadata"]["held_back_by"]) == (11, [])
-    assert {row["partitions"][0]["topic"] for each in free["processes"] for row in each["active"]} == {
+    assert {
+        row["partitions"][0]["topic"] for each in free["processes"] for row in each["active"]
+    } == {
         application.source,
         application.between,
     }

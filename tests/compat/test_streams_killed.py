@@ -1,19 +1,31 @@
-"""The broker is killed amid a rebalance of Kafka Streams; and the arithmetic that explains replays."""
+"""The broker is killed amid a rebalance of Kafka Streams; and the arithmetic that explains
+replays.
+"""
 
 import os
 import random
 
 import pytest
 
-from tests.compat.streams.replays import Replay, Take, lost_commits, lost_generations, replays_in, replays_of
+from tests.compat.streams.replays import (
+    Replay,
+    Take,
+    lost_commits,
+    lost_generations,
+    replays_in,
+    replays_of,
+)
 from tests.compat.streams.rounds import KILLED, Scene, staged
 from tests.compat.streams.wire import Said
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+# kafka-python's, of another module
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 PLACE = ("words", 0)
 
 
-def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sync(streams, tmp_path):
+def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sync(
+    streams, tmp_path
+):
     with staged(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as stage:
         scene = Scene(stage, streams, tmp_path, random.Random(1))
         ledger = scene.play("joined")
@@ -40,12 +52,26 @@ def test_a_replay_goes_on_while_offsets_follow_each_other_and_were_taken_before(
 def commit(at_s, offset, code="NONE"):
     """Return a commit that took a second, without an answer where there is no code."""
     answer = {"codes": {code}, "by_place": {PLACE: code}} if code else None
-    return Said("g-one-consumer", "OffsetCommit", {"generation": 1, "offsets": {PLACE: offset}}, answer, at_s, at_s + 1)
+    return Said(
+        "g-one-consumer",
+        "OffsetCommit",
+        {"generation": 1, "offsets": {PLACE: offset}},
+        answer,
+        at_s,
+        at_s + 1,
+    )
 
 
 def fetch(at_s, offset):
     """Return a fetch of the committed offset that was answered a second later."""
-    return Said("g-one-consumer", "OffsetFetch", {}, {"codes": {"NONE"}, "offsets": {PLACE: offset}}, at_s, at_s + 1)
+    return Said(
+        "g-one-consumer",
+        "OffsetFetch",
+        {},
+        {"codes": {"NONE"}, "offsets": {PLACE: offset}},
+        at_s,
+        at_s + 1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,12 +86,18 @@ def fetch(at_s, offset):
         ([commit(0, 5), commit(2, 7, "ILLEGAL_GENERATION")], 7, 1),
     ],
 )
-def test_a_commit_is_lost_if_it_was_acknowledged_and_an_older_one_is_fetched(commits, fetched, lost):
+def test_a_commit_is_lost_if_it_was_acknowledged_and_an_older_one_is_fetched(
+    commits, fetched, lost
+):
     assert len(lost_commits([*commits, fetch(10, fetched)])) == lost
 
 
 @pytest.mark.parametrize(("synced_s", "lost"), [(1, 1), (6, 0)])
 def test_a_generation_is_lost_if_it_had_its_assignment_before_the_kill(synced_s, lost):
-    synced = Said("g-one-consumer", "SyncGroup", {"generation": 3}, {"codes": {"NONE"}}, synced_s, synced_s)
-    refused = Said("g-one-consumer", "Heartbeat", {"generation": 3}, {"codes": {"ILLEGAL_GENERATION"}}, 8, 8)
+    synced = Said(
+        "g-one-consumer", "SyncGroup", {"generation": 3}, {"codes": {"NONE"}}, synced_s, synced_s
+    )
+    refused = Said(
+        "g-one-consumer", "Heartbeat", {"generation": 3}, {"codes": {"ILLEGAL_GENERATION"}}, 8, 8
+    )
     assert len(lost_generations([synced, refused], [5])) == lost

@@ -4,7 +4,14 @@ import time
 from contextlib import closing
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+)
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -21,17 +28,27 @@ def made(bootstrap, name, **config):
 
 
 def delivered(bootstrap, topic, *keys, **config):
-    """What librdkafka reports for a record of each key that it sends in one batch: the error, or none."""
+    """What librdkafka reports for a record of each key that it sends in one batch: the error, or
+    none.
+    """
     reports = []
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 200, **config})
     for key in keys:
-        producer.produce(topic, b"v", key=key, timestamp=LONG_AGO_MS, on_delivery=lambda error, message: reports.append(error))
+        producer.produce(
+            topic,
+            b"v",
+            key=key,
+            timestamp=LONG_AGO_MS,
+            on_delivery=lambda error, message: reports.append(error),
+        )
     assert producer.flush(20) == 0
     return [error and error.code() for error in reports]
 
 
 def timestamps(bootstrap, topic, count):
-    """Type and time of so many records, as librdkafka reads them; and where the first moment finds them."""
+    """Type and time of so many records, as librdkafka reads them; and where the first moment finds
+    them.
+    """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "r"})
     consumer.assign([Place(topic, 0, 0)])
     found = [consumer.poll(10).timestamp() for _ in range(count)]
@@ -46,12 +63,18 @@ def test_librdkafka_reads_the_time_of_the_append(served, codec):
     made(served.bootstrap, "appended", message_timestamp_type="LogAppendTime")
     made(served.bootstrap, "created")
     for topic in ("appended", "created"):
-        assert delivered(served.bootstrap, topic, b"a", b"b", **{"compression.type": codec}) == [None, None]
+        assert delivered(served.bootstrap, topic, b"a", b"b", **{"compression.type": codec}) == [
+            None,
+            None,
+        ]
     found, at = timestamps(served.bootstrap, "appended", 2)
     assert [kind for kind, _ in found] == [TIMESTAMP_LOG_APPEND_TIME] * 2
     assert all(began_ms - 1 <= moment <= time.time() * 1000 for _, moment in found)
     assert at == 0
-    assert timestamps(served.bootstrap, "created", 2) == ([(TIMESTAMP_CREATE_TIME, LONG_AGO_MS)] * 2, -1)
+    assert timestamps(served.bootstrap, "created", 2) == (
+        [(TIMESTAMP_CREATE_TIME, LONG_AGO_MS)] * 2,
+        -1,
+    )
 
 
 def test_librdkafka_reports_records_without_a_key_to_a_compacted_topic(served):
@@ -74,7 +97,11 @@ def test_our_own_consumer_reads_the_time_of_the_append(served):
     began_ms = time.time() * 1000
     made(served.bootstrap, "appended", message_timestamp_type="LogAppendTime")
     delivered(served.bootstrap, "appended", b"a", b"b")
-    with closing(apportion.Consumer(served.bootstrap, group_id="g", topics=["appended"], auto_offset_reset="earliest")) as consumer:
+    with closing(
+        apportion.Consumer(
+            served.bootstrap, group_id="g", topics=["appended"], auto_offset_reset="earliest"
+        )
+    ) as consumer:
         records = []
         while len(records) < 2:
             records += consumer.poll(10_000)

@@ -1,4 +1,6 @@
-"""A shard whose requests may be parked, and classic members under the names that a story gives them."""
+"""A shard whose requests may be parked, and classic members under the names that a story gives
+them.
+"""
 
 from coordworld import World
 
@@ -11,7 +13,9 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 
 
 class ClassicWorld(World):
-    """A world that keeps the tickets: `heard` is every (ticket, answer) since it was last emptied."""
+    """A world that keeps the tickets: `heard` is every (ticket, answer) since it was last
+    emptied.
+    """
 
     def __init__(self, settings=None, known=None):
         self.heard = []
@@ -19,14 +23,20 @@ class ClassicWorld(World):
         super().__init__(settings, known)
 
     def perform(self, actions):
-        self.heard += [(action.ticket, action.body) for action in actions if isinstance(action, Reply)]
+        self.heard += [
+            (action.ticket, action.body) for action in actions if isinstance(action, Reply)
+        ]
         return super().perform(actions)
 
     def ask(self, request, version, name="client"):
         """The ticket of a request; its answer may be in `heard` already."""
         self.asked += 1
         arrived = Arrived(
-            Ticket(self.asked), request, version, Caller(name, "/127.0.0.1"), bytes(6) + self.asked.to_bytes(10, "big")
+            Ticket(self.asked),
+            request,
+            version,
+            Caller(name, "/127.0.0.1"),
+            bytes(6) + self.asked.to_bytes(10, "big"),
         )
         self.perform(self.shard.step(arrived, self.now))
         return arrived.ticket
@@ -64,7 +74,9 @@ class Player:
         self.tickets = []
 
     def joining(self, group_id="g"):
-        protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name, said in self.protocols)
+        protocols = tuple(
+            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in self.protocols
+        )
         return JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=self.session_ms,
@@ -76,7 +88,10 @@ class Player:
         )
 
     def syncing(self, assignments=()):
-        given = tuple(SyncGroupRequestAssignment(member_id=member_id, assignment=said) for member_id, said in assignments)
+        given = tuple(
+            SyncGroupRequestAssignment(member_id=member_id, assignment=said)
+            for member_id, said in assignments
+        )
         return SyncGroupRequest(
             group_id="g",
             generation_id=self.generation,
@@ -89,12 +104,16 @@ class Player:
 
     def beating(self):
         return HeartbeatRequest(
-            group_id="g", generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id
+            group_id="g",
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
         )
 
     def leaving(self):
         return LeaveGroupRequest(
-            group_id="g", members=(MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id),)
+            group_id="g",
+            members=(MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id),),
         )
 
     def hear_join(self, answer):

@@ -1,4 +1,6 @@
-"""Tests of the coordinator: `pytest --rewrite` writes what the scripts in `scripts/` really say; `coordworld` is importable."""
+"""Tests of the coordinator: `pytest --rewrite` writes what the scripts in `scripts/` really say;
+`coordworld` is importable.
+"""
 
 import sys
 from pathlib import Path
@@ -7,4 +9,6 @@ sys.path.append(str(Path(__file__).parent))  # importlib mode puts no test folde
 
 
 def pytest_addoption(parser):
-    parser.addoption("--rewrite", action="store_true", help="rewrite the expected lines of script tests")
+    parser.addoption(
+        "--rewrite", action="store_true", help="rewrite the expected lines of script tests"
+    )

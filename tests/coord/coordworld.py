@@ -1,4 +1,6 @@
-"""A shard with a hand on its clock, the log that it wrote, and what its state looks like from outside."""
+"""A shard with a hand on its clock, the log that it wrote, and what its state looks like from
+outside.
+"""
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
@@ -6,13 +8,20 @@ from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
@@ -32,7 +41,10 @@ def topics(life=0, **partitions):
 
 def parts(by_topic, life=0):
     """{"foo": [0, 1]} as a request holds it."""
-    return tuple(TopicPartitions(topic_id=topic_id(name, life), partitions=tuple(some)) for name, some in by_topic.items())
+    return tuple(
+        TopicPartitions(topic_id=topic_id(name, life), partitions=tuple(some))
+        for name, some in by_topic.items()
+    )
 
 
 def said(**changes):
@@ -69,14 +81,18 @@ class World:
     def perform(self, actions):
         """Carry out what a step asked for: the log grows; gives the replies' bodies."""
         self.actions = actions
-        self.log += [record for action in actions if isinstance(action, Append) for record in action.records]
+        self.log += [
+            record for action in actions if isinstance(action, Append) for record in action.records
+        ]
         self.notes += [action.text for action in actions if isinstance(action, Note)]
         return [action.body for action in actions if isinstance(action, Reply)]
 
     def send(self, request, version=1, caller=HERE):
         """The answer to a request."""
         fresh = len(self.log).to_bytes(16, "big")
-        (body,) = self.perform(self.shard.step(Arrived(1, request, version, caller, fresh), self.now))
+        (body,) = self.perform(
+            self.shard.step(Arrived(1, request, version, caller, fresh), self.now)
+        )
         return body
 
     def beat(self, member_id, epoch, version=1, group_id="g", caller=HERE, **facts):
@@ -84,12 +100,18 @@ class World:
         if "owned" in facts:
             owned = facts.pop("owned")
             facts["topic_partitions"] = None if owned is None else parts(owned)
-        request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **facts)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group_id, member_id=member_id, member_epoch=epoch, **facts
+        )
         return self.send(request, version, caller)
 
     def join(self, member_id, topics=("foo",), **facts):
         """The answer to a complete joining heartbeat."""
-        facts = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": topics, "owned": {}} | facts
+        facts = {
+            "rebalance_timeout_ms": 30_000,
+            "subscribed_topic_names": topics,
+            "owned": {},
+        } | facts
         return self.beat(member_id, 0, **facts)
 
     def commit(self, epoch, offsets, member_id="", version=9, group_id="g", metadata="", **facts):
@@ -99,13 +121,21 @@ class World:
                 name=name,
                 topic_id=topic_id(name),
                 partitions=(
-                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata),
+                    OffsetCommitRequestPartition(
+                        partition_index=partition,
+                        committed_offset=offset,
+                        committed_metadata=metadata,
+                    ),
                 ),
             )
             for (name, partition), offset in offsets.items()
         )
         request = OffsetCommitRequest(
-            group_id=group_id, generation_id_or_member_epoch=epoch, member_id=member_id, topics=wanted, **facts
+            group_id=group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=member_id,
+            topics=wanted,
+            **facts,
         )
         answer = self.send(request, version)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
@@ -113,15 +143,21 @@ class World:
     def fetch(self, wanted, member_id=None, epoch=-1, version=9, group_id="g"):
         """The group's answer to an OffsetFetch of {"foo": [0, 1]}, or of everything (None)."""
         named = wanted and tuple(
-            OffsetFetchRequestTopics(name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes))
+            OffsetFetchRequestTopics(
+                name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes)
+            )
             for name, indexes in wanted.items()
         )
-        group = OffsetFetchRequestGroup(group_id=group_id, member_id=member_id, member_epoch=epoch, topics=named)
+        group = OffsetFetchRequestGroup(
+            group_id=group_id, member_id=member_id, member_epoch=epoch, topics=named
+        )
         (answer,) = self.send(OffsetFetchRequest(groups=(group,)), version).groups
         return answer
 
     def advance(self, elapsed_ms):
-        """Time passes, with a tick at every moment that the shard asked for, and few at one moment: else it would never end."""
+        """Time passes, with a tick at every moment that the shard asked for, and few at one moment:
+        else it would never end.
+        """
         until_ms, at_once = self.mono_ms + elapsed_ms, 0
         while (wake_ms := self.shard.wake_at()) is not None and wake_ms <= until_ms:
             at_once = 1 if wake_ms > self.mono_ms else at_once + 1
@@ -181,7 +217,9 @@ def _group(saved):
         "epoch": saved.epoch,
         "metadata_hash": saved.metadata_hash,
         "assignment_epoch": saved.assignment_epoch,
-        "members": {member_id: _member(member, saved.units) for member_id, member in saved.members.items()},
+        "members": {
+            member_id: _member(member, saved.units) for member_id, member in saved.members.items()
+        },
         "instances": saved.instances,
         "subscribers": saved.subscriber_counts,
         "votes": saved.assignor_votes,
@@ -200,7 +238,9 @@ def _member(member, units):
         "state": member.state,
         "assigned": by_name(member.assigned.as_mapping(), units),
         "revoking": by_name(member.pending_revocation.as_mapping(), units),
-        "target": None if member.target is None else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
+        "target": None
+        if member.target is None
+        else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
     }
 
 

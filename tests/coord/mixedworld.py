@@ -1,4 +1,6 @@
-"""A shard whose requests may wait, and clients of both protocols that do as their protocol says: what one uses is in `owned`."""
+"""A shard whose requests may wait, and clients of both protocols that do as their protocol says:
+what one uses is in `owned`.
+"""
 
 from coordworld import HERE, World, topic_id, topics
 
@@ -7,7 +9,10 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Subscription, TopicShape
 from apportion.member.assignors.interface import from_wire, to_wire
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -26,11 +31,18 @@ REFUSED = (
     Code.GROUP_MAX_SIZE_REACHED,
     Code.INCONSISTENT_GROUP_PROTOCOL,
 )
-LOST = (Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID, Code.FENCED_MEMBER_EPOCH, Code.GROUP_ID_NOT_FOUND)
+LOST = (
+    Code.UNKNOWN_MEMBER_ID,
+    Code.FENCED_INSTANCE_ID,
+    Code.FENCED_MEMBER_EPOCH,
+    Code.GROUP_ID_NOT_FOUND,
+)
 
 
 class MixedWorld(World):
-    """A world in which a request may be parked: `ask` gives its ticket, `answers` what came, for whoever still waits."""
+    """A world in which a request may be parked: `ask` gives its ticket, `answers` what came, for
+    whoever still waits.
+    """
 
     def __init__(self, settings=None, known=None):
         self.answers = {}
@@ -38,7 +50,9 @@ class MixedWorld(World):
         super().__init__(settings, known)
 
     def perform(self, actions):
-        self.answers |= {action.ticket: action.body for action in actions if isinstance(action, Reply)}
+        self.answers |= {
+            action.ticket: action.body for action in actions if isinstance(action, Reply)
+        }
         return super().perform(actions)
 
     def ask(self, request, version, caller=HERE):
@@ -71,7 +85,10 @@ def parts_of(places):
     topics = {}
     for topic, index in sorted(places):
         topics.setdefault(topic, []).append(index)
-    return tuple(ConsumerProtocolTopicPartition(topic=topic, partitions=tuple(indexes)) for topic, indexes in topics.items())
+    return tuple(
+        ConsumerProtocolTopicPartition(topic=topic, partitions=tuple(indexes))
+        for topic, indexes in topics.items()
+    )
 
 
 def places_of(named):
@@ -79,7 +96,9 @@ def places_of(named):
 
 
 class ConsumerClient:
-    """A member of the consumer protocol: it gives up at once what it is told to, and says so in its next heartbeat."""
+    """A member of the consumer protocol: it gives up at once what it is told to, and says so in its
+    next heartbeat.
+    """
 
     is_classic = False
 
@@ -98,14 +117,21 @@ class ConsumerClient:
         """One heartbeat."""
         facts = {}
         if self.is_news:
-            parts = (TopicPartitions(topic_id=topic_id(topic), partitions=(index,)) for topic, index in sorted(self.owned))
+            parts = (
+                TopicPartitions(topic_id=topic_id(topic), partitions=(index,))
+                for topic, index in sorted(self.owned)
+            )
             facts = {
                 "rebalance_timeout_ms": REBALANCE_MS,
                 "subscribed_topic_names": self.wishes,
                 "topic_partitions": tuple(parts),
             }
         request = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id, **facts
+            group_id="g",
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self.instance_id,
+            **facts,
         )
         answer = self.world.send(request, 1, Caller(self.name, "/h"))
         if is_lost:
@@ -125,7 +151,9 @@ class ConsumerClient:
             if answer.assignment is not None:
                 names = {topic.id: topic.name for topic in self.world.shard.topics}
                 parts = answer.assignment.topic_partitions
-                self.owned = {(names[part.topic_id], index) for part in parts for index in part.partitions}
+                self.owned = {
+                    (names[part.topic_id], index) for part in parts for index in part.partitions
+                }
                 self.is_news = True
 
     def leave(self, epoch=-1):
@@ -139,9 +167,11 @@ class ConsumerClient:
 
 
 class ClassicClient:
-    """A classic member, eager (it gives up everything before it joins) or cooperative (it goes on with what it keeps).
+    """A classic member, eager (it gives up everything before it joins) or cooperative (it goes on
+    with what it keeps).
 
-    `act` does the next thing that its protocol asks for: join, sync or a heartbeat; nothing while it waits for an answer.
+    `act` does the next thing that its protocol asks for: join, sync or a heartbeat; nothing while
+    it waits for an answer.
     """
 
     is_classic = True
@@ -170,7 +200,9 @@ class ClassicClient:
         self.waits = None
 
     def act(self, is_lost=False):
-        """What it waits for, if that has come, then its next request, unless it waits; is_lost: the answer does not arrive."""
+        """What it waits for, if that has come, then its next request, unless it waits; is_lost: the
+        answer does not arrive.
+        """
         self.listen()
         if self.waits is None:
             if self.next == "beat" and self.leads and self.cluster() != self.seen:
@@ -178,12 +210,18 @@ class ClassicClient:
             if self.next == "join":
                 if self.is_eager:
                     self.owned = set()
-                self.waits = ("join", self.world.ask(self.join_request(), self.version, self.caller))
+                self.waits = (
+                    "join",
+                    self.world.ask(self.join_request(), self.version, self.caller),
+                )
             elif self.next == "sync":
                 self.waits = ("sync", self.world.ask(self.sync_request(), 5, self.caller))
             else:
                 beat = HeartbeatRequest(
-                    group_id="g", generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id
+                    group_id="g",
+                    generation_id=self.generation,
+                    member_id=self.member_id,
+                    group_instance_id=self.instance_id,
                 )
                 answer = self.world.send(beat, 4, self.caller)
                 if not is_lost:
@@ -235,7 +273,10 @@ class ClassicClient:
         )
 
     def sync_request(self):
-        given = tuple(SyncGroupRequestAssignment(member_id=who, assignment=blob) for who, blob in self.made.items())
+        given = tuple(
+            SyncGroupRequestAssignment(member_id=who, assignment=blob)
+            for who, blob in self.made.items()
+        )
         return SyncGroupRequest(
             group_id="g",
             generation_id=self.generation,
@@ -247,7 +288,11 @@ class ClassicClient:
         )
 
     def hear_join(self, answer):
-        self.member_id, self.generation, self.protocol = answer.member_id, answer.generation_id, answer.protocol_name
+        self.member_id, self.generation, self.protocol = (
+            answer.member_id,
+            answer.generation_id,
+            answer.protocol_name,
+        )
         self.leads, self.seen = answer.leader == answer.member_id, self.cluster()
         self.made = self.assign(answer.members) if self.leads and not answer.skip_assignment else {}
         self.next = "sync"
@@ -258,7 +303,10 @@ class ClassicClient:
 
     def assign(self, members):
         """The assignment that this leader makes, as bytes by member."""
-        said = {each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1] for each in members}
+        said = {
+            each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1]
+            for each in members
+        }
         subscriptions = {
             who: Subscription(
                 topics=value.topics,
@@ -270,7 +318,9 @@ class ClassicClient:
         }
         given = CooperativeSticky().assign(self.cluster(), subscriptions)
         return {
-            who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=to_wire(each.partitions)))
+            who: consumer_serde.encode(
+                ConsumerProtocolAssignment(assigned_partitions=to_wire(each.partitions))
+            )
             for who, each in given.items()
         }
 
@@ -278,10 +328,14 @@ class ClassicClient:
         given = b"" if not answer.assignment else answer.assignment
         told = set()
         if given:
-            told = places_of(consumer_serde.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions)
+            told = places_of(
+                consumer_serde.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions
+            )
         revoked = self.owned - told
         self.owned = told
-        self.next = "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"
+        self.next = (
+            "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"
+        )
 
     def hear_code(self, code):
         if code == Code.REBALANCE_IN_PROGRESS:
@@ -298,7 +352,9 @@ class ClassicClient:
         """It goes for good, by its id; nobody hears of a static member that goes."""
         self.drop_call()
         if self.instance_id is None and self.member_id:
-            request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=self.member_id),))
+            request = LeaveGroupRequest(
+                group_id="g", members=(MemberIdentity(member_id=self.member_id),)
+            )
             self.world.send(request, 5, self.caller)
         self.lose()
 

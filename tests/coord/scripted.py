@@ -1,4 +1,6 @@
-"""Scripts are stories told to a real shard: what it says stands behind `>`, and `pytest --rewrite` writes it anew."""
+"""Scripts are stories told to a real shard: what it says stands behind `>`, and `pytest --rewrite`
+writes it anew.
+"""
 
 
 def retold(text, play):

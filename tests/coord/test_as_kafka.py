@@ -1,4 +1,6 @@
-"""What the differential test (tests/kafka) found: a real Kafka's behaviour where one would have guessed otherwise."""
+"""What the differential test (tests/kafka) found: a real Kafka's behaviour where one would have
+guessed otherwise.
+"""
 
 import pytest
 from coordworld import World, topics
@@ -29,19 +31,30 @@ def world():
 def codes_of_a_commit(world, member_id, epoch, notes):
     """The codes of a commit of foo with {partition: note}."""
     partitions = tuple(
-        OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata=note)
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=5, committed_metadata=note
+        )
         for index, note in notes.items()
     )
     topic = OffsetCommitRequestTopic(name="foo", partitions=partitions)
-    request = OffsetCommitRequest(group_id="g", member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,))
+    request = OffsetCommitRequest(
+        group_id="g", member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,)
+    )
     (answered,) = world.send(request, 9).topics
     return {each.partition_index: each.error_code for each in answered.partitions}
 
 
 def test_a_partition_that_does_not_exist_has_its_own_answer_even_in_a_refused_commit(world):
     unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert codes_of_a_commit(world, "", -1, {0: "", 2: "", -1: ""}) == {0: Code.NONE, 2: unknown, -1: unknown}
-    assert codes_of_a_commit(world, "ghost", 7, {0: "", 2: ""}) == {0: Code.UNKNOWN_MEMBER_ID, 2: unknown}
+    assert codes_of_a_commit(world, "", -1, {0: "", 2: "", -1: ""}) == {
+        0: Code.NONE,
+        2: unknown,
+        -1: unknown,
+    }
+    assert codes_of_a_commit(world, "ghost", 7, {0: "", 2: ""}) == {
+        0: Code.UNKNOWN_MEMBER_ID,
+        2: unknown,
+    }
     assert codes_of_a_commit(world, "ghost", 7, {2: ""}) == {2: unknown}
 
 
@@ -65,7 +78,9 @@ def test_a_group_of_nothing_but_offsets_takes_commits_without_an_epoch_from_anyb
 def test_an_offset_of_a_partition_that_does_not_exist_cannot_be_deleted(world):
     codes_of_a_commit(world, "", -1, {0: "", 1: ""})
     partitions = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in (1, 2, -1))
-    request = OffsetDeleteRequest(group_id="g", topics=(OffsetDeleteRequestTopic(name="foo", partitions=partitions),))
+    request = OffsetDeleteRequest(
+        group_id="g", topics=(OffsetDeleteRequestTopic(name="foo", partitions=partitions),)
+    )
     (answered,) = world.send(request, 0).topics
     unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
     assert [each.error_code for each in answered.partitions] == [Code.NONE, unknown, unknown]
@@ -77,6 +92,8 @@ def test_a_description_shows_what_a_member_has_and_has_yet_to_give_up(world):
     world.join("b")
     world.beat("a", first)
     (group,) = world.send(ConsumerGroupDescribeRequest(group_ids=("g",)), 1).groups
-    shown = {member.member_id: (member.assignment, member.target_assignment) for member in group.members}
+    shown = {
+        member.member_id: (member.assignment, member.target_assignment) for member in group.members
+    }
     held, target = ([part.partitions for part in each.topic_partitions] for each in shown["a"])
     assert (held, target) == ([(0, 1)], [(0,)])

@@ -1,4 +1,6 @@
-"""Requests of classic members that are refused, and answers that are no story: shapes, limits, what a peer may not break."""
+"""Requests of classic members that are refused, and answers that are no story: shapes, limits, what
+a peer may not break.
+"""
 
 import pytest
 from classicworld import ClassicWorld, Player
@@ -16,9 +18,18 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from apportion.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from apportion.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.codec import decode_value
@@ -62,7 +73,9 @@ def subscription(*names):
         (
             JoinGroupRequest,
             {"member_id": "m", "session_timeout_ms": 10_000},
-            JoinGroupResponse(error_code=int(Code.INVALID_GROUP_ID), protocol_name=None, member_id="m"),
+            JoinGroupResponse(
+                error_code=int(Code.INVALID_GROUP_ID), protocol_name=None, member_id="m"
+            ),
         ),
         (
             SyncGroupRequest,
@@ -77,7 +90,9 @@ def test_no_group_has_such_an_id(kind, facts, answer, group_id):
     assert ClassicWorld().send(kind(group_id=group_id, **facts), kind.__versions__[-1]) == answer
 
 
-@pytest.mark.parametrize(("session_ms", "code"), [(5_999, 26), (6_000, 79), (1_800_000, 79), (1_800_001, 26), (-1, 26)])
+@pytest.mark.parametrize(
+    ("session_ms", "code"), [(5_999, 26), (6_000, 79), (1_800_000, 79), (1_800_001, 26), (-1, 26)]
+)
 def test_a_session_is_neither_too_short_nor_too_long(session_ms, code):
     player = Player("a")
     player.session_ms = session_ms
@@ -96,7 +111,9 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms, code):
         ({"member_id": "me"}, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_join_that_no_record_could_hold_or_no_group_grant_is_refused_and_makes_no_group(changes, code):
+def test_a_join_that_no_record_could_hold_or_no_group_grant_is_refused_and_makes_no_group(
+    changes, code
+):
     world, player = ClassicWorld(), Player("a")
     for name, value in changes.items():
         setattr(player, name, value)
@@ -108,12 +125,16 @@ def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_
     world, player = ClassicWorld(), Player("a")
     player.member_id = "me"
     refused = {"error_code": int(Code.UNKNOWN_MEMBER_ID), "generation_id": -1, "member_id": "me"}
-    assert ask(world, player, player.joining(), 9) == JoinGroupResponse(protocol_name=None, **refused)
+    assert ask(world, player, player.joining(), 9) == JoinGroupResponse(
+        protocol_name=None, **refused
+    )
     assert ask(world, player, player.joining(), 6) == JoinGroupResponse(protocol_name="", **refused)
 
 
 def test_a_new_id_is_the_clients_name_and_a_uuid():
-    assert new_member_id("rdkafka", bytes(range(16))) == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
+    assert (
+        new_member_id("rdkafka", bytes(range(16))) == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
+    )
     assert new_member_id("i", b"\xff" * 16) == "i-ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 
@@ -159,7 +180,10 @@ def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_beh
     world.advance(9_999)
     assert list(world.group.live.pending_joins) == [player.member_id]
     world.advance(1)
-    assert (world.group.live.pending_joins, world.shard.wake_at() is None or world.shard.wake_at() > 100_000) == ({}, True)
+    assert (
+        world.group.live.pending_joins,
+        world.shard.wake_at() is None or world.shard.wake_at() > 100_000,
+    ) == ({}, True)
 
 
 def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once():
@@ -207,9 +231,16 @@ def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands
     assert world.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
     named = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="x"),))
     for version in (3, 4, 5):
-        assert world.send(named, version) == LeaveGroupResponse(members=(MemberResponse(member_id="x", error_code=unknown),))
-    assert world.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(error_code=unknown)
-    assert world.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1) == LeaveGroupResponse()
+        assert world.send(named, version) == LeaveGroupResponse(
+            members=(MemberResponse(member_id="x", error_code=unknown),)
+        )
+    assert world.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(
+        error_code=unknown
+    )
+    assert (
+        world.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1)
+        == LeaveGroupResponse()
+    )
     assert world.group.is_empty()
 
 
@@ -227,7 +258,9 @@ def test_a_member_that_believes_in_another_protocol_gets_no_assignment():
 def deleted(world):
     """The codes of an OffsetDelete of foo-0 and bar-0."""
     partition = (OffsetDeleteRequestPartition(partition_index=0),)
-    wanted = tuple(OffsetDeleteRequestTopic(name=name, partitions=partition) for name in ("foo", "bar"))
+    wanted = tuple(
+        OffsetDeleteRequestTopic(name=name, partitions=partition) for name in ("foo", "bar")
+    )
     answer = world.send(OffsetDeleteRequest(group_id="g", topics=wanted), 0)
     return answer.error_code, [topic.partitions[0].error_code for topic in answer.topics]
 
@@ -236,12 +269,18 @@ def deleted(world):
     ("protocol_type", "said", "answer"),
     [
         ("consumer", subscription("foo"), (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, 0])),
-        ("consumer", b"no subscription", (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, Code.GROUP_SUBSCRIBED_TO_TOPIC])),
+        (
+            "consumer",
+            b"no subscription",
+            (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, Code.GROUP_SUBSCRIBED_TO_TOPIC]),
+        ),
         ("consumer", b"", (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, Code.GROUP_SUBSCRIBED_TO_TOPIC])),
         ("connect", subscription("foo"), (Code.NON_EMPTY_GROUP, [])),
     ],
 )
-def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(protocol_type, said, answer):
+def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
+    protocol_type, said, answer
+):
     world, player = ClassicWorld(known=topics(foo=1, bar=1)), Player("a")
     player.protocol_type, player.protocols = protocol_type, (("range", said),)
     seated(world, player)
@@ -255,7 +294,9 @@ def test_groups_are_listed_by_their_states_and_types():
     player = seated(world, Player("a"))
     world.commit(-1, {("foo", 0): 1}, group_id="simple")
     world.join("m", group_id="new")
-    classic = ListedGroup(group_id="g", protocol_type="consumer", group_state="Stable", group_type="classic")
+    classic = ListedGroup(
+        group_id="g", protocol_type="consumer", group_state="Stable", group_type="classic"
+    )
     simple = ListedGroup(group_id="simple", group_state="Empty", group_type="classic")
 
     def listed(states=(), types=()):
@@ -268,23 +309,45 @@ def test_groups_are_listed_by_their_states_and_types():
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
 
 
-def test_groups_that_are_not_classic_ones_are_described_as_missing_and_offsets_alone_as_an_empty_group():
+def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group():
     world = ClassicWorld()
     world.commit(-1, {("foo", 0): 1}, group_id="simple")
     world.join("m", group_id="new")
-    simple, new, none = world.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 5).groups
+    simple, new, none = world.send(
+        DescribeGroupsRequest(groups=("simple", "new", "none")), 5
+    ).groups
     assert simple == DescribedGroup(group_id="simple", group_state="Empty")
-    assert (new, none) == (DescribedGroup(group_id="new", group_state="Dead"), DescribedGroup(group_id="none", group_state="Dead"))
-    found = [group.error_code for group in world.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups]
+    assert (new, none) == (
+        DescribedGroup(group_id="new", group_state="Dead"),
+        DescribedGroup(group_id="none", group_state="Dead"),
+    )
+    found = [
+        group.error_code
+        for group in world.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
+    ]
     assert found == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
 
 
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody():
     shard = Shard(GroupSettings(), Topics())
-    beat = Arrived(Ticket(1), HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4, Caller("a", "/h"), bytes(16))
-    sync = Arrived(Ticket(2), SyncGroupRequest(group_id="g", generation_id=1, member_id="m"), 4, Caller("a", "/h"), bytes(16))
+    beat = Arrived(
+        Ticket(1),
+        HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
+        4,
+        Caller("a", "/h"),
+        bytes(16),
+    )
+    sync = Arrived(
+        Ticket(2),
+        SyncGroupRequest(group_id="g", generation_id=1, member_id="m"),
+        4,
+        Caller("a", "/h"),
+        bytes(16),
+    )
     assert shard.step(beat, Instant(0, 0)) == [Reply(1, HeartbeatResponse())]
-    assert shard.step(sync, Instant(0, 0)) == [Reply(2, SyncGroupResponse(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS)))]
+    assert shard.step(sync, Instant(0, 0)) == [
+        Reply(2, SyncGroupResponse(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS)))
+    ]
 
 
 def test_a_group_that_a_very_old_broker_saved_lives_on():
@@ -307,15 +370,24 @@ def test_a_group_that_a_very_old_broker_saved_lives_on():
     world.log = [records.classic_group("g", decode_value(key, value))]
     world.crash()
     (member,) = world.group.live.members.values()
-    assert (member.session_timeout_ms, member.rebalance_timeout_ms, member.assignment) == (10_000, 10_000, b"a")
-    assert world.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code == Code.NONE
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms, member.assignment) == (
+        10_000,
+        10_000,
+        b"a",
+    )
+    assert (
+        world.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code
+        == Code.NONE
+    )
 
 
 @pytest.mark.parametrize(("saved_ms", "revived_ms"), [(-1, 10_000), (0, 0), (1, 1)])
 def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(saved_ms, revived_ms):
     world = ClassicWorld()
     member = MemberMetadata(member_id="m", rebalance_timeout=saved_ms, session_timeout=10_000)
-    value = GroupMetadataValue(protocol_type="consumer", generation=7, protocol="range", leader="m", members=(member,))
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=7, protocol="range", leader="m", members=(member,)
+    )
     world.log = [records.classic_group("g", value)]
     world.crash()
     assert world.group.live.rebalance_timeout_ms() == revived_ms
@@ -395,5 +467,11 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again():
     player.hear_join(world.heard.pop()[1])
     written = len(world.log)
     answer = ask(world, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
-    assert (answer, len(world.log)) == (SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)), written)
-    assert (world.group.state_name(), world.group.live.members[player.member_id].assignment) == ("PreparingRebalance", b"")
+    assert (answer, len(world.log)) == (
+        SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)),
+        written,
+    )
+    assert (world.group.state_name(), world.group.live.members[player.member_id].assignment) == (
+        "PreparingRebalance",
+        b"",
+    )

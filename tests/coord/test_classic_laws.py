@@ -1,4 +1,6 @@
-"""The laws of a classic group: whatever clients do, honest or not, nobody is told twice, nothing is forgotten, nothing hangs."""
+"""The laws of a classic group: whatever clients do, honest or not, nobody is told twice, nothing is
+forgotten, nothing hangs.
+"""
 
 from classicworld import ClassicWorld, Player
 from coordworld import compacted, picture, recovered, through_bytes, topics
@@ -15,12 +17,22 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from apportion.wire.messages.sync_group import SyncGroupResponse
 
 PLAYERS = st.integers(0, 4)
-SPOKEN = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range"), ("roundrobin", "range", "sticky"), ("sticky",)])
+SPOKEN = st.sampled_from(
+    [
+        ("range",),
+        ("range", "sticky"),
+        ("sticky", "range"),
+        ("roundrobin", "range", "sticky"),
+        ("sticky",),
+    ]
+)
 ASKED = {Code.NONE, Code.MEMBER_ID_REQUIRED}
 
 
 class Barrier(RuleBasedStateMachine):
-    """Clients join, sync, beat, leave, hang up, start again and lie; time passes, the shard crashes, the log is cleaned."""
+    """Clients join, sync, beat, leave, hang up, start again and lie; time passes, the shard
+    crashes, the log is cleaned.
+    """
 
     @initialize(
         delay_ms=st.sampled_from([0, 100]),
@@ -28,7 +40,10 @@ class Barrier(RuleBasedStateMachine):
         patience_ms=st.sampled_from([20_000, 20_000, 0]),
     )
     def begin(self, delay_ms, limit, patience_ms):
-        self.world = ClassicWorld(GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit), topics(foo=3))
+        self.world = ClassicWorld(
+            GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
+            topics(foo=3),
+        )
         self.players = [Player(f"p{number}") for number in range(5)]
         for number in (0, 1, 2):
             self.players[number].instance_id = f"i{number}"
@@ -40,7 +55,12 @@ class Barrier(RuleBasedStateMachine):
         self.given = {}  # (generation, member id) -> assignment
         self.assignments = 0
 
-    @rule(which=PLAYERS, version=st.sampled_from([3, 5, 8, 9]), names=SPOKEN, patience_ms=st.sampled_from([-1, 0, 6_000, 20_000]))
+    @rule(
+        which=PLAYERS,
+        version=st.sampled_from([3, 5, 8, 9]),
+        names=SPOKEN,
+        patience_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
+    )
     def join(self, which, version, names, patience_ms):
         player = self.players[which]
         player.rebalance_ms, player.version = patience_ms, version
@@ -52,12 +72,17 @@ class Barrier(RuleBasedStateMachine):
         player, group = self.players[which], self.world.group
         self.assignments += 1
         members = [] if group is None else list(group.live.members)
-        given = [(member_id, f"{self.assignments}".encode()) for member_id in members[:: 2 if is_half else 1]]
+        given = [
+            (member_id, f"{self.assignments}".encode())
+            for member_id in members[:: 2 if is_half else 1]
+        ]
         self.ask(player, player.syncing(given), 5)
 
     @rule(which=st.lists(PLAYERS, min_size=1, max_size=5, unique=True), rounds=st.integers(1, 4))
     def obey(self, which, rounds):
-        """These do what an honest client does next, several times: they join until they are in a generation, and sync."""
+        """These do what an honest client does next, several times: they join until they are in a
+        generation, and sync.
+        """
         for player in [self.players[number] for number in which] * rounds:
             group = self.world.group
             known = None if group is None else group.live.members.get(player.member_id)
@@ -71,7 +96,12 @@ class Barrier(RuleBasedStateMachine):
                 or group.live.state is ClassicGroupState.PREPARING_REBALANCE
             ):
                 self.ask(player, player.joining(), player.version)
-                if player.member_id and player not in self.waiting.values() and player.generation < 0:  # it was given an id
+                # it was given an id
+                if (
+                    player.member_id
+                    and player not in self.waiting.values()
+                    and player.generation < 0
+                ):
                     self.ask(player, player.joining(), player.version)
             else:
                 self.sync(self.players.index(player), False)
@@ -87,7 +117,9 @@ class Barrier(RuleBasedStateMachine):
 
     @rule(instances=st.lists(st.sampled_from(["i0", "i1", "i2"]), min_size=1, max_size=3))
     def send_away(self, instances):
-        members = tuple(MemberIdentity(member_id="", group_instance_id=instance) for instance in instances)
+        members = tuple(
+            MemberIdentity(member_id="", group_instance_id=instance) for instance in instances
+        )
         self.ask(self.players[0], LeaveGroupRequest(group_id="g", members=members), 5)
 
     @rule(which=PLAYERS, joins=st.booleans())
@@ -108,7 +140,12 @@ class Barrier(RuleBasedStateMachine):
     @rule(which=PLAYERS)
     def commit(self, which):
         player = self.players[which]
-        self.world.commit(player.generation, {("foo", 0): 1}, player.member_id, group_instance_id=player.instance_id)
+        self.world.commit(
+            player.generation,
+            {("foo", 0): 1},
+            player.member_id,
+            group_instance_id=player.instance_id,
+        )
         self.world.heard.clear()
 
     @rule(which=PLAYERS)
@@ -152,7 +189,8 @@ class Barrier(RuleBasedStateMachine):
             player = self.waiting.pop(ticket)
             self.spent.add(ticket)
             code = getattr(answer, "error_code", 0)
-            assert code != Code.UNKNOWN_SERVER_ERROR or isinstance(answer, JoinGroupResponse)  # a static member with a dynamic id
+            # a static member with a dynamic id
+            assert code != Code.UNKNOWN_SERVER_ERROR or isinstance(answer, JoinGroupResponse)
             if isinstance(answer, JoinGroupResponse) and code in ASKED:
                 player.hear_join(answer)
             elif isinstance(answer, SyncGroupResponse) and not code:
@@ -170,7 +208,10 @@ class Barrier(RuleBasedStateMachine):
     @invariant()
     def a_settled_group_is_saved_as_it_is(self):
         group = self.world.group
-        if group is not None and group.live.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY):
+        if group is not None and group.live.state in (
+            ClassicGroupState.STABLE,
+            ClassicGroupState.EMPTY,
+        ):
             assert group.to_record().value == group.saved
 
     @invariant()
@@ -183,29 +224,51 @@ class Barrier(RuleBasedStateMachine):
         spoken = [name for member in members for name, _ in member.protocols]
         assert live.protocol_counts == {name: spoken.count(name) for name in spoken}
         assert live.waiting_join_count == sum(member.join_ticket is not None for member in members)
-        assert live.instances == {member.instance_id: member.member_id for member in members if member.instance_id is not None}
-        assert not members or (live.leader in live.members and len(members) in live.protocol_counts.values())
+        assert live.instances == {
+            member.instance_id: member.member_id
+            for member in members
+            if member.instance_id is not None
+        }
+        assert not members or (
+            live.leader in live.members and len(members) in live.protocol_counts.values()
+        )
 
     @invariant()
     def who_waits_waits_for_something(self):
         group = self.world.group
         members = [] if group is None else group.live.members.values()
         for member in members:
-            assert member.join_ticket is None or group.live.state is ClassicGroupState.PREPARING_REBALANCE
-            assert member.sync_ticket is None or group.live.state is ClassicGroupState.COMPLETING_REBALANCE
-        parked = [ticket for member in members for ticket in (member.join_ticket, member.sync_ticket) if ticket is not None]
+            assert (
+                member.join_ticket is None
+                or group.live.state is ClassicGroupState.PREPARING_REBALANCE
+            )
+            assert (
+                member.sync_ticket is None
+                or group.live.state is ClassicGroupState.COMPLETING_REBALANCE
+            )
+        parked = [
+            ticket
+            for member in members
+            for ticket in (member.join_ticket, member.sync_ticket)
+            if ticket is not None
+        ]
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 
     def teardown(self):
-        """Where all fall silent, everybody is answered, the group is empty, and nothing is left to wait for."""
+        """Where all fall silent, everybody is answered, the group is empty, and nothing is left to
+        wait for.
+        """
         if not hasattr(self, "world"):
             return
         self.world.advance(4_000_000)
         self.listen()
         group = self.world.group
         assert self.waiting == {}
-        assert group is None or (group.live.state, group.live.pending_joins) == (ClassicGroupState.EMPTY, {})
+        assert group is None or (group.live.state, group.live.pending_joins) == (
+            ClassicGroupState.EMPTY,
+            {},
+        )
         self.world.hang_up(*(Ticket(number) for number in self.spent))
 
 

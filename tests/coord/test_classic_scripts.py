@@ -1,10 +1,13 @@
-"""Stories of classic groups told to a real shard: `scripts/classic/*.txt`, what the shard says behind `>`; `pytest --rewrite`.
+"""Stories of classic groups told to a real shard: `scripts/classic/*.txt`, what the shard says
+behind `>`; `pytest --rewrite`.
 
-A line with "#" is a remark. Who asks is told at once, or "waits" and is told in a later line. Steps:
-    set group_max_size 2            a setting, before anything else (twice: another; after a crash it counts)
-    A knocks                        a first JoinGroup, without an id
-    A joins WORDS                   JoinGroup with the id that A has; a dynamic member without one knocks first
-        WORDS: as i1 | version 8 | speaking range:x sticky:y | of connect | session 6000 | patience 9000
+A line with "#" is a remark. Who asks is told at once, or "waits" and is told in a later line.
+Steps:
+    set group_max_size 2            a setting, before anything else (twice: another; after a crash
+    it counts) A knocks                        a first JoinGroup, without an id A joins WORDS
+    JoinGroup with the id that A has; a dynamic member without one knocks first
+        WORDS: as i1 | version 8 | speaking range:x sticky:y | of connect | session 6000 | patience
+        9000
     A starts again                  A has forgotten its id and its generation
     A is B                          A uses B's id and generation
     A syncs [giving A=x B=y]        SyncGroup, from the leader with assignments
@@ -31,7 +34,11 @@ from apportion.errors import Code
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -58,7 +65,9 @@ class Story:
         before = len(self.world.notes)
         match line.split():
             case ["set", name, value]:
-                self.world.settings = GroupSettings(**(asdict(self.world.settings) | {name: int(value)}))
+                self.world.settings = GroupSettings(
+                    **(asdict(self.world.settings) | {name: int(value)})
+                )
                 self.world.shard.settings = self.world.settings
             case ["time", elapsed_ms]:
                 self.world.advance(int(elapsed_ms))
@@ -76,7 +85,10 @@ class Story:
                 self.world.heard.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
-                members = tuple(MemberIdentity(member_id="", group_instance_id=instance) for instance in instances)
+                members = tuple(
+                    MemberIdentity(member_id="", group_instance_id=instance)
+                    for instance in instances
+                )
                 self.ask("administrator", LeaveGroupRequest(group_id="g", members=members), 5)
             case [name, "is", other]:
                 self.player(name).member_id, self.player(name).generation = (
@@ -108,7 +120,13 @@ class Story:
             case ["syncs", *given]:
                 known = {name: member_id for member_id, name in self.names.items()}
                 words = [word.partition("=") for word in given[1:]]
-                self.ask(player.name, player.syncing([(known.get(name, name), said.encode()) for name, _, said in words]), 5)
+                self.ask(
+                    player.name,
+                    player.syncing(
+                        [(known.get(name, name), said.encode()) for name, _, said in words]
+                    ),
+                    5,
+                )
             case ["beats"]:
                 self.ask(player.name, player.beating(), 4)
             case ["leaves"]:
@@ -116,8 +134,12 @@ class Story:
             case ["commits"]:
                 self.ask(player.name, committing(player), 9)
             case ["hangs", "up"]:
-                self.world.hang_up(*(ticket for ticket, name in self.waiting.items() if name == player.name))
-                self.waiting = {ticket: name for ticket, name in self.waiting.items() if name != player.name}
+                self.world.hang_up(
+                    *(ticket for ticket, name in self.waiting.items() if name == player.name)
+                )
+                self.waiting = {
+                    ticket: name for ticket, name in self.waiting.items() if name != player.name
+                }
             case _:
                 raise AssertionError(f"no such step: {words}")
 
@@ -126,7 +148,10 @@ class Story:
         while wishes:
             word, *wishes = wishes
             if word == "speaking":
-                player.protocols = tuple((name, said.encode()) for name, _, said in (wish.partition(":") for wish in wishes))
+                player.protocols = tuple(
+                    (name, said.encode())
+                    for name, _, said in (wish.partition(":") for wish in wishes)
+                )
                 return
             value, *wishes = wishes
             match word:
@@ -158,7 +183,8 @@ class Story:
         group = self.world.group
         for member in [] if group is None else group.live.members.values():
             if member.join_ticket in self.waiting:
-                self.name(member.member_id, self.waiting[member.join_ticket])  # before it is told itself
+                # before it is told itself
+                self.name(member.member_id, self.waiting[member.join_ticket])
         for ticket, answer in self.world.heard:
             name = self.waiting.pop(ticket)
             player = self.player(name)
@@ -184,19 +210,28 @@ class Story:
         code = getattr(answer, "error_code", 0)
         if isinstance(answer, JoinGroupResponse):
             if code:
-                return Code(code).name + (f", id {self.names[answer.member_id]}" if answer.member_id else ", no id")
+                return Code(code).name + (
+                    f", id {self.names[answer.member_id]}" if answer.member_id else ", no id"
+                )
             leads = " and skips the assignment" if answer.skip_assignment else ""
             seen = " ".join(
                 f"{self.called(each.member_id)}:{bytes(each.metadata).decode()}"
                 + (f"({each.group_instance_id})" if each.group_instance_id else "")
                 for each in answer.members
             )
-            about = f"generation {answer.generation_id} of {answer.protocol_name}, leader {self.called(answer.leader)}{leads}"
+            about = (
+                f"generation {answer.generation_id} of {answer.protocol_name}, leader "
+                f"{self.called(answer.leader)}{leads}"
+            )
             return f"{about}, sees {seen or 'nobody'}"
         if isinstance(answer, SyncGroupResponse):
-            return Code(code).name if code else f"has {bytes(answer.assignment).decode() or 'nothing'}"
+            return (
+                Code(code).name if code else f"has {bytes(answer.assignment).decode() or 'nothing'}"
+            )
         if isinstance(answer, LeaveGroupResponse):
-            return ", ".join(Code(each.error_code).name for each in answer.members) or Code(code).name
+            return (
+                ", ".join(Code(each.error_code).name for each in answer.members) or Code(code).name
+            )
         if isinstance(answer, OffsetCommitResponse):
             return Code(answer.topics[0].partitions[0].error_code).name
         return Code(code).name
@@ -207,7 +242,11 @@ class Story:
     def offsets(self):
         """What the group has committed."""
         by_topic = self.world.shard.ledger.offsets.get("g", {})
-        lines = [f"{topic}-{index}: {value.offset}" for topic, some in by_topic.items() for index, value in some.items()]
+        lines = [
+            f"{topic}-{index}: {value.offset}"
+            for topic, some in by_topic.items()
+            for index, value in some.items()
+        ]
         return lines or ["nothing"]
 
     def show(self):
@@ -216,17 +255,28 @@ class Story:
         if group is None:
             return ["no group"]
         live, saved = group.live, group.saved
-        lines = [f"{group.state_name()}, generation {live.generation} of {live.protocol}, leader {self.called(live.leader or '')}"]
+        lines = [
+            f"{group.state_name()}, generation {live.generation} of {live.protocol}, "
+            f"leader {self.called(live.leader or '')}"
+        ]
         for member in live.members.values():
             place = f" ({member.instance_id})" if member.instance_id else ""
-            waits = f"{', joins' * (member.join_ticket is not None)}{', syncs' * (member.sync_ticket is not None)}"
-            lines.append(f"  {self.called(member.member_id)}{place} has {member.assignment.decode() or 'nothing'}{waits}")
+            waits = ", joins" * (member.join_ticket is not None)
+            waits += ", syncs" * (member.sync_ticket is not None)
+            lines.append(
+                f"  {self.called(member.member_id)}{place} has "
+                f"{member.assignment.decode() or 'nothing'}{waits}"
+            )
         if live.pending_joins:
             lines.append(f"  expects {' '.join(map(self.called, live.pending_joins))}")
         members = " ".join(
-            f"{self.called(each.member_id)}={bytes(each.assignment).decode() or 'nothing'}" for each in saved.members
+            f"{self.called(each.member_id)}={bytes(each.assignment).decode() or 'nothing'}"
+            for each in saved.members
         )
-        return [*lines, f"  saved: generation {saved.generation} of {saved.protocol}, {members or 'nobody'}"]
+        return [
+            *lines,
+            f"  saved: generation {saved.generation} of {saved.protocol}, {members or 'nobody'}",
+        ]
 
     def describe(self):
         """The group as an administrator sees it."""
@@ -234,22 +284,34 @@ class Story:
         self.world.heard.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
-        lines = [f"{group.group_state}, type {group.protocol_type or 'none'}, protocol {group.protocol_data or 'none'}"]
+        lines = [
+            f"{group.group_state}, type {group.protocol_type or 'none'}, protocol "
+            f"{group.protocol_data or 'none'}"
+        ]
         for each in group.members:
-            said, has = bytes(each.member_metadata).decode() or "nothing", bytes(each.member_assignment).decode() or "nothing"
-            lines.append(f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}")
+            said, has = (
+                bytes(each.member_metadata).decode() or "nothing",
+                bytes(each.member_assignment).decode() or "nothing",
+            )
+            lines.append(
+                f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}"
+            )
         return lines
 
 
 def committing(player):
     """A commit of foo-0 by the player."""
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata=""
+    )
     return OffsetCommitRequest(
         group_id="g",
         generation_id_or_member_epoch=player.generation,
         member_id=player.member_id,
         group_instance_id=player.instance_id,
-        topics=(OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),),
+        topics=(
+            OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),
+        ),
     )
 
 

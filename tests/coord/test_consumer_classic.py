@@ -1,4 +1,6 @@
-"""Classic members inside a consumer group: what they are answered, by when they must speak, and what they may commit."""
+"""Classic members inside a consumer group: what they are answered, by when they must speak, and
+what they may commit.
+"""
 
 from time import process_time
 
@@ -10,7 +12,11 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
@@ -23,7 +29,9 @@ from apportion.wire.records.consumer_protocol import (
 
 @pytest.fixture
 def world():
-    """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does nothing."""
+    """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does
+    nothing.
+    """
     world = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
     world.c = ConsumerClient(world, "c", ("foo",))
     world.c.act()
@@ -31,11 +39,15 @@ def world():
 
 
 def subscription(version=3, **facts):
-    return consumer_serde.encode(ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version)
+    return consumer_serde.encode(
+        ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version
+    )
 
 
 def join(world, member_id="m", version=9, **facts):
-    """The answer to a join as `range`; said: the bytes of its subscription, names: its protocols."""
+    """The answer to a join as `range`; said: the bytes of its subscription, names: its
+    protocols.
+    """
     said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
     facts = {
         "group_id": "g",
@@ -50,17 +62,28 @@ def join(world, member_id="m", version=9, **facts):
 
 def sync(world, generation, member_id="m", version=5, **facts):
     facts = {"protocol_type": "consumer", "protocol_name": "range"} | facts
-    return world.send(SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts), version)
+    return world.send(
+        SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts),
+        version,
+    )
 
 
 def beat(world, generation, member_id="m", instance_id=None):
-    request = HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id)
+    request = HeartbeatRequest(
+        group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id
+    )
     return Code(world.send(request, 4).error_code)
 
 
 def leave(world, *named, version=5):
-    members = tuple(MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in named)
-    return [Code(each.error_code) for each in world.send(LeaveGroupRequest(group_id="g", members=members), version).members]
+    members = tuple(
+        MemberIdentity(member_id=member_id, group_instance_id=instance)
+        for member_id, instance in named
+    )
+    return [
+        Code(each.error_code)
+        for each in world.send(LeaveGroupRequest(group_id="g", members=members), version).members
+    ]
 
 
 def members(world):
@@ -76,9 +99,16 @@ def assignment(version, *indexes):
 def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(world, said_version):
     joined = join(world, said=subscription(said_version), names=("range", "roundrobin"))
     assert joined == JoinGroupResponse(
-        generation_id=3, protocol_type="consumer", protocol_name="range", leader="", member_id="m", members=()
+        generation_id=3,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader="",
+        member_id="m",
+        members=(),
     )
-    told = SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(said_version))
+    told = SyncGroupResponse(
+        protocol_type="consumer", protocol_name="range", assignment=assignment(said_version)
+    )
     assert sync(world, 3) == told
     assert beat(world, 3) == Code.NONE
     world.c.act()
@@ -134,7 +164,10 @@ def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_
     c.act()
     generation = m.generation
     assert beat(world, generation, m.member_id) == Code.REBALANCE_IN_PROGRESS
-    assert sync(world, generation, m.member_id, protocol_name="cooperative-sticky").error_code == Code.REBALANCE_IN_PROGRESS
+    assert (
+        sync(world, generation, m.member_id, protocol_name="cooperative-sticky").error_code
+        == Code.REBALANCE_IN_PROGRESS
+    )
     m.act()
     m.act()
     assert (m.generation, len(m.owned)) == (generation, 4)
@@ -165,21 +198,31 @@ def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code
     join(world, "", group_instance_id="i1")
     before = len(world.log)
     answer = join(world, **facts)
-    echoed = "m" if code is Code.INVALID_SESSION_TIMEOUT else ""  # what no group was asked about is answered as anywhere
+    # what no group was asked about is answered as anywhere
+    echoed = "m" if code is Code.INVALID_SESSION_TIMEOUT else ""
     assert answer == JoinGroupResponse(error_code=int(code), protocol_name=None, member_id=echoed)
     assert len(world.log) == before
 
 
 def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(world):
-    assert join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
-    assert join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+    assert (
+        join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
+    )
+    assert (
+        join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code
+        == Code.INCONSISTENT_GROUP_PROTOCOL
+    )
 
 
 def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(world):
     began = process_time()
-    assert join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
+    assert (
+        join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
+    )
     took, began = process_time() - began, process_time()
-    assert {join(world, "n", names=["b"]).error_code for _ in range(200)} == {Code.INCONSISTENT_GROUP_PROTOCOL}
+    assert {join(world, "n", names=["b"]).error_code for _ in range(200)} == {
+        Code.INCONSISTENT_GROUP_PROTOCOL
+    }
     assert process_time() - began < took
 
 
@@ -193,7 +236,11 @@ def test_a_full_group_takes_nobody_but_its_members():
 
 def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_back(world):
     answer = join(world, "")
-    assert (answer.error_code, bool(answer.member_id), members(world)) == (Code.MEMBER_ID_REQUIRED, True, ["c"])
+    assert (answer.error_code, bool(answer.member_id), members(world)) == (
+        Code.MEMBER_ID_REQUIRED,
+        True,
+        ["c"],
+    )
     assert join(world, answer.member_id).error_code == Code.NONE
     assert members(world) == sorted(["c", answer.member_id])
     assert join(world, "", version=3).error_code == Code.NONE
@@ -229,7 +276,14 @@ def test_syncs_are_refused_in_the_order_of_kafka(world, generation, member_id, f
 def test_heartbeats_are_refused_in_the_order_of_kafka(world):
     join(world)
     join(world, "", group_instance_id="i1")
-    asked = [(3, "nobody", None), (2, "c", None), (3, "m", "i9"), (3, "m", "i1"), (2, "m", None), (3, "m", None)]
+    asked = [
+        (3, "nobody", None),
+        (2, "c", None),
+        (3, "m", "i9"),
+        (3, "m", "i1"),
+        (2, "m", None),
+        (3, "m", None),
+    ]
     assert [beat(world, *each) for each in asked] == [
         Code.UNKNOWN_MEMBER_ID,
         Code.UNKNOWN_MEMBER_ID,
@@ -248,8 +302,15 @@ def test_members_leave_in_a_batch_with_one_new_epoch(world):
     codes = leave(world, ("m", None), ("n", "i1"), ("x", None), ("", "i9"), ("", None), ("", "i1"))
     unknown = Code.UNKNOWN_MEMBER_ID
     assert codes == [Code.NONE, Code.FENCED_INSTANCE_ID, unknown, unknown, unknown, Code.NONE]
-    assert (members(world), world.group().saved.epoch, static in members(world)) == (["c", "n"], epoch + 1, False)
-    assert world.send(LeaveGroupRequest(group_id="g", member_id="x"), 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert (members(world), world.group().saved.epoch, static in members(world)) == (
+        ["c", "n"],
+        epoch + 1,
+        False,
+    )
+    assert (
+        world.send(LeaveGroupRequest(group_id="g", member_id="x"), 2).error_code
+        == Code.UNKNOWN_MEMBER_ID
+    )
     assert world.send(LeaveGroupRequest(group_id="g", member_id="n"), 2).error_code == Code.NONE
     assert members(world) == ["c"]
 
@@ -267,7 +328,9 @@ def test_a_classic_member_has_its_own_session(world):
 
 
 def alive_until(world, at_ms, generation):
-    """The member beats until `at_ms`, so that its session does not end; True if it is there then."""
+    """The member beats until `at_ms`, so that its session does not end; True if it is there
+    then.
+    """
     while world.mono_ms < at_ms:
         world.advance(min(SESSION_MS // 2, at_ms - world.mono_ms))
         if "m" in members(world):
@@ -283,7 +346,9 @@ def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_time
     assert world.notes == ["group g: member m took too long to sync and is gone"]
 
 
-def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_was_told_first(world):
+def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_was_told_first(
+    world,
+):
     join(world)
     sync(world, 3)
     join(world, "n", session_timeout_ms=60_000, rebalance_timeout_ms=60_000)
@@ -328,7 +393,9 @@ def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
         client.act()
     old, new = m.generation - 1, m.generation
     (_, mine), *_ = sorted(m.owned)
-    (theirs,) = {index for index in range(4) if ("foo", index) not in m.owned} - {3} - set(range(mine)) or {3}
+    (theirs,) = {index for index in range(4) if ("foo", index) not in m.owned} - {3} - set(
+        range(mine)
+    ) or {3}
     for epoch, index, version, code in (
         (new, mine, 9, Code.NONE),
         (new, mine, 8, Code.NONE),
@@ -336,10 +403,15 @@ def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
         (old, theirs, 9, Code.ILLEGAL_GENERATION),
         (new + 1, mine, 9, Code.ILLEGAL_GENERATION),
     ):
-        assert world.commit(epoch, {("foo", index): 1}, m.member_id, version) == [code], (epoch, index, version)
+        assert world.commit(epoch, {("foo", index): 1}, m.member_id, version) == [code], (
+            epoch,
+            index,
+            version,
+        )
     assert world.commit(c.epoch, {("foo", 0): 1}, "c", 8) == [Code.UNSUPPORTED_VERSION]
     codes = [
-        world.fetch(None, member_id, epoch).error_code for member_id, epoch in ((m.member_id, new), (m.member_id, old), ("c", 99))
+        world.fetch(None, member_id, epoch).error_code
+        for member_id, epoch in ((m.member_id, new), (m.member_id, old), ("c", 99))
     ]
     assert codes == [Code.NONE, Code.ILLEGAL_GENERATION, Code.STALE_MEMBER_EPOCH]
 
@@ -347,16 +419,24 @@ def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
 def test_a_description_tells_the_members_kinds(world):
     join(world)
     (group,) = world.send(ConsumerGroupDescribeRequest(group_ids=("g",)), 1).groups
-    assert [(member.member_id, member.member_type) for member in group.members] == [("c", 1), ("m", 0)]
+    assert [(member.member_id, member.member_type) for member in group.members] == [
+        ("c", 1),
+        ("m", 0),
+    ]
 
 
 def test_a_static_place_changes_its_protocol_without_having_been_released(world):
     first = join(world, "", group_instance_id="i1")
     second = world.join("d", instance_id="i1")
-    assert (second.error_code, beat(world, first.generation_id, first.member_id, "i1")) == (Code.NONE, Code.FENCED_INSTANCE_ID)
+    assert (second.error_code, beat(world, first.generation_id, first.member_id, "i1")) == (
+        Code.NONE,
+        Code.FENCED_INSTANCE_ID,
+    )
     third = join(world, "", group_instance_id="i1")
     assert (third.error_code, "d" in members(world)) == (Code.NONE, False)
-    assert world.beat("d", second.member_epoch, instance_id="i1").error_code == Code.FENCED_INSTANCE_ID
+    assert (
+        world.beat("d", second.member_epoch, instance_id="i1").error_code == Code.FENCED_INSTANCE_ID
+    )
     assert world.group().saved.members[third.member_id].is_classic
 
 
@@ -364,7 +444,10 @@ def test_a_member_that_speaks_the_new_protocol_is_no_classic_one_any_more(world)
     joined = join(world)
     sync(world, 3)
     assert world.beat("m", joined.generation_id).error_code == Code.NONE
-    assert (world.group().saved.members["m"].is_classic, beat(world, 3)) == (False, Code.UNKNOWN_MEMBER_ID)
+    assert (world.group().saved.members["m"].is_classic, beat(world, 3)) == (
+        False,
+        Code.UNKNOWN_MEMBER_ID,
+    )
     world.advance(SESSION_MS + REBALANCE_MS)
     assert "m" in members(world)  # with the session of its new protocol
 

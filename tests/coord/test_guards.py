@@ -19,7 +19,9 @@ SEARCH = settings(
 )
 
 
-@pytest.mark.parametrize(("guard", "answer"), [("is_blocked", False), ("has_released_instance", True)])
+@pytest.mark.parametrize(
+    ("guard", "answer"), [("is_blocked", False), ("has_released_instance", True)]
+)
 def test_a_guard_that_is_switched_off_is_missed(monkeypatch, guard, answer):
     monkeypatch.setattr(fencing, guard, lambda *asked: answer)
     with pytest.raises(AssertionError):

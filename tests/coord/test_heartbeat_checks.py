@@ -23,16 +23,31 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
 
-COMPLETE = {"rebalance_timeout_ms": 1_000, "topic_partitions": (), "subscribed_topic_names": ("foo",)}
+COMPLETE = {
+    "rebalance_timeout_ms": 1_000,
+    "topic_partitions": (),
+    "subscribed_topic_names": ("foo",),
+}
 
 
 def codes_while_mending(world, version, epoch, faults, **right):
-    """The codes of a request with all faults, without the first one, and so on; faults are (field, wrong value)."""
+    """The codes of a request with all faults, without the first one, and so on; faults are (field,
+    wrong value).
+    """
     seen = []
     for first in range(len(faults) + 1):
-        facts = {"group_id": "g", "member_id": "m", "member_epoch": epoch} | right | dict(faults[first:])
+        facts = (
+            {"group_id": "g", "member_id": "m", "member_epoch": epoch}
+            | right
+            | dict(faults[first:])
+        )
         seen.append(world.send(ConsumerGroupHeartbeatRequest(**facts), version))
-    return [answer.error_message if answer.error_code == Code.INVALID_REQUEST else Code(answer.error_code) for answer in seen]
+    return [
+        answer.error_message
+        if answer.error_code == Code.INVALID_REQUEST
+        else Code(answer.error_code)
+        for answer in seen
+    ]
 
 
 def test_a_join_is_checked_in_kafkas_order():
@@ -59,30 +74,49 @@ def test_a_join_is_checked_in_kafkas_order():
     ]
 
 
-@pytest.mark.parametrize(("field", "sentence"), [("group_id", "GroupId is too long."), ("member_id", "MemberId is too long.")])
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [("group_id", "GroupId is too long."), ("member_id", "MemberId is too long.")],
+)
 def test_an_id_that_no_record_can_hold_is_refused(field, sentence):
     world = World()
     ids = {"group_id": "g", "member_id": "m", field: "é" * 16_384}
     refused = world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **ids))
-    assert refused == ConsumerGroupHeartbeatResponse(error_code=Code.INVALID_REQUEST, error_message=sentence)
+    assert refused == ConsumerGroupHeartbeatResponse(
+        error_code=Code.INVALID_REQUEST, error_message=sentence
+    )
     longest = ids | {field: "é" * 16_383 + "e"}
-    assert world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code == Code.NONE
+    assert (
+        world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code
+        == Code.NONE
+    )
     assert len(list(through_bytes(world.log))) == len(world.log) > 0
 
 
 def test_an_id_is_measured_in_bytes_and_only_by_its_limit():
     for group_id in ("e" * 8_192, "é" * 10_000, "e" * 32_766, "e" * 32_767):
-        answer = World().send(ConsumerGroupHeartbeatRequest(group_id=group_id, member_id="m", member_epoch=0, **COMPLETE))
+        answer = World().send(
+            ConsumerGroupHeartbeatRequest(
+                group_id=group_id, member_id="m", member_epoch=0, **COMPLETE
+            )
+        )
         assert answer.error_code == Code.NONE
 
 
 def test_a_regular_expression_is_refused_last_and_in_words():
     world = World()
-    assert world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code == Code.UNSUPPORTED_ASSIGNOR
+    assert (
+        world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code
+        == Code.UNSUPPORTED_ASSIGNOR
+    )
     for topics in (None, ("foo",)):
-        assert world.join("m", topics=topics, subscribed_topic_regex="f.*") == ConsumerGroupHeartbeatResponse(
+        assert world.join(
+            "m", topics=topics, subscribed_topic_regex="f.*"
+        ) == ConsumerGroupHeartbeatResponse(
             error_code=Code.INVALID_REGULAR_EXPRESSION,
-            error_message="This broker does not resolve SubscribedTopicRegex: subscribe to topics by name.",
+            error_message=(
+                "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name."
+            ),
         )
 
 
@@ -91,7 +125,10 @@ def test_a_join_that_owns_something_is_refused():
     assert answer.error_message == "A member that joins has to say that it owns no TopicPartitions."
 
 
-@pytest.mark.parametrize(("epoch", "why"), [(-2, "Only a member with an InstanceId can leave its place open."), (-3, None)])
+@pytest.mark.parametrize(
+    ("epoch", "why"),
+    [(-2, "Only a member with an InstanceId can leave its place open."), (-3, None)],
+)
 def test_epochs_that_mean_nothing_are_refused(epoch, why):
     answer = World().beat("m", epoch)
     assert answer == ConsumerGroupHeartbeatResponse(
@@ -121,7 +158,9 @@ def test_leaving_is_checked_in_kafkas_order():
     assert world.beat("a", -1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
     assert world.beat("a", -1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
     assert world.beat("a", -2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
-    assert world.beat("s", -2, instance_id="i") == ConsumerGroupHeartbeatResponse(member_id="s", member_epoch=-2)
+    assert world.beat("s", -2, instance_id="i") == ConsumerGroupHeartbeatResponse(
+        member_id="s", member_epoch=-2
+    )
     assert world.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
 
 
@@ -138,7 +177,8 @@ def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target
     ]
     assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (3, 0)
     assert world.shard.ledger.groups["g"].state_name() == "Empty"
-    assert world.shard.wake_at() == world.settings.offsets_retention_check_interval_ms  # and no member's deadline is left
+    # and no member's deadline is left
+    assert world.shard.wake_at() == world.settings.offsets_retention_check_interval_ms
 
 
 def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
@@ -159,13 +199,14 @@ def test_a_group_that_does_not_exist_is_made_by_a_join_alone():
     assert world.join("a").error_code == Code.NONE
 
 
-def test_a_full_group_refuses_strangers_before_anything_else():
+def test_a_full_group_refuses_strangers_first():
     world = World(GroupSettings(group_consumer_max_size=1))
     world.join("s", instance_id="i")
     assert world.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
     assert world.beat("b", 8).error_code == Code.GROUP_MAX_SIZE_REACHED
     world.beat("s", -2, instance_id="i")
-    assert world.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED  # even a static member that returns
+    # even a static member that returns
+    assert world.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED
     assert world.join("s", instance_id="i").error_code == Code.NONE
 
 
@@ -237,7 +278,9 @@ def test_an_epoch_that_the_member_was_never_told_is_fenced():
     for name in ("b", "c", "d"):
         world.join(name)
     assert world.beat("a", 1, owned={}).member_epoch == 4  # from epoch 1 right to epoch 4
-    assert [world.beat("a", epoch, owned={}).error_code for epoch in (2, 3)] == [Code.FENCED_MEMBER_EPOCH] * 2
+    assert [world.beat("a", epoch, owned={}).error_code for epoch in (2, 3)] == [
+        Code.FENCED_MEMBER_EPOCH
+    ] * 2
     assert world.beat("a", 1, owned={}).error_code == Code.NONE
 
 
@@ -246,7 +289,10 @@ def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
     world.join("a")
     key, value = world.log[-1]
     newer = ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=2, previous_member_epoch=0, state=9, assigned_partitions=value.assigned_partitions
+        member_epoch=2,
+        previous_member_epoch=0,
+        state=9,
+        assigned_partitions=value.assigned_partitions,
     )
     world.shard.replay(CoordinatorRecord(key, newer))
     assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
@@ -260,7 +306,11 @@ def test_an_error_changes_nothing():
     world.join("a")
     written, wake_ms = len(world.log), world.shard.wake_at()
     world.advance(10)
-    for answer in (world.beat("a", 6), world.beat("b", 2), world.beat("a", 2, server_assignor="mine")):
+    for answer in (
+        world.beat("a", 6),
+        world.beat("b", 2),
+        world.beat("a", 2, server_assignor="mine"),
+    ):
         assert answer.error_code
         assert answer.error_message
     assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
@@ -273,11 +323,15 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait():
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
-def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(version):
+def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(
+    version,
+):
     world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS
     world.shard._is_loaded = False
     if version >= 8:
-        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h")))
+        request = OffsetFetchRequest(
+            groups=(OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h"))
+        )
         refused = OffsetFetchResponse(
             groups=(
                 OffsetFetchResponseGroup(group_id="g", error_code=code),
@@ -285,11 +339,17 @@ def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has
             )
         )
     else:
-        request = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 2)),))
+        request = OffsetFetchRequest(
+            group_id="g", topics=(OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 2)),)
+        )
         nowhere = tuple(
-            OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="", error_code=code)
+            OffsetFetchResponsePartition(
+                partition_index=index, committed_offset=-1, metadata="", error_code=code
+            )
             for index in (0, 2)
         )
-        at_partitions = OffsetFetchResponse(topics=(OffsetFetchResponseTopic(name="foo", partitions=nowhere),))
+        at_partitions = OffsetFetchResponse(
+            topics=(OffsetFetchResponseTopic(name="foo", partitions=nowhere),)
+        )
         refused = at_partitions if version == 1 else OffsetFetchResponse(error_code=code)
     assert world.send(request, version) == refused

@@ -1,4 +1,6 @@
-"""Logs not written just so by us: of Kafkas that kept no epochs, with lists that do not match, tombstones left by compaction."""
+"""Logs not written just so by us: of Kafkas that kept no epochs, with lists that do not match,
+tombstones left by compaction.
+"""
 
 import pytest
 from coordworld import World, picture, recovered, said, topic_id
@@ -30,7 +32,9 @@ def hold(*assigned, revoking=(), epoch=7):
 
 def some(topic, partitions, epochs=None):
     """Partitions of a topic with the epochs at which they were given, if the writer kept them."""
-    return RecordTopicPartitions(topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs)
+    return RecordTopicPartitions(
+        topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs
+    )
 
 
 def group_of(*log):
@@ -48,8 +52,14 @@ def places(epochs):
     [
         ([some("foo", (0, 2))], {("foo", 0): 7, ("foo", 2): 7}),
         ([some("foo", (0, 2), (3, 5))], {("foo", 0): 3, ("foo", 2): 5}),
-        ([some("foo", (0, 2)), some("bar", (1,), (4,))], {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4}),
-        ([some("foo", (0, 2), (3,)), some("bar", (1,), (4,))], {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4}),
+        (
+            [some("foo", (0, 2)), some("bar", (1,), (4,))],
+            {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4},
+        ),
+        (
+            [some("foo", (0, 2), (3,)), some("bar", (1,), (4,))],
+            {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4},
+        ),
         ([some("foo", (0, 2), (3, 4, 5))], {("foo", 0): 7, ("foo", 2): 7}),
         ([], {}),
     ],
@@ -61,15 +71,21 @@ def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(assigned
 
 
 def test_what_a_member_has_to_give_up_is_held_too():
-    group = group_of(MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))]))
+    group = group_of(
+        MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))])
+    )
     assert group["members"]["a"]["revoking"] == places({("foo", 1): 7, ("bar", 0): 7})
-    assert group["held"] == dict.fromkeys(places({("foo", 0): 7, ("foo", 1): 7, ("bar", 0): 7}), "a")
+    assert group["held"] == dict.fromkeys(
+        places({("foo", 0): 7, ("foo", 1): 7, ("bar", 0): 7}), "a"
+    )
 
 
 def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
     group = group_of(MEMBER, hold(some("foo", (0,))), CoordinatorRecord(HOLD_KEY, None))
     facts = group["members"]["a"]
-    assert [facts[name] for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")] == [
+    assert [
+        facts[name] for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")
+    ] == [
         -1,
         -1,
         MemberState.STABLE,
@@ -82,31 +98,60 @@ def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
 def test_targets_that_were_taken_back_are_no_targets():
     log = [
         MEMBER,
-        CoordinatorRecord(ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)),
-        CoordinatorRecord(TARGET_KEY, kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),))),
+        CoordinatorRecord(
+            ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)
+        ),
+        CoordinatorRecord(
+            TARGET_KEY,
+            kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),)),
+        ),
     ]
-    before, after = group_of(*log), group_of(*log, CoordinatorRecord(TARGET_KEY, None), CoordinatorRecord(ASSIGNMENT_KEY, None))
-    assert (before["assignment_epoch"], before["members"]["a"]["target"]) == (7, [(topic_id("foo"), 1), (topic_id("foo"), 2)])
+    before, after = (
+        group_of(*log),
+        group_of(
+            *log, CoordinatorRecord(TARGET_KEY, None), CoordinatorRecord(ASSIGNMENT_KEY, None)
+        ),
+    )
+    assert (before["assignment_epoch"], before["members"]["a"]["target"]) == (
+        7,
+        [(topic_id("foo"), 1), (topic_id("foo"), 2)],
+    )
     assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (1, None)
 
 
 def test_a_tombstone_of_what_is_not_there_makes_no_group():
-    keys = [MEMBER.key, HOLD_KEY, TARGET_KEY, ASSIGNMENT_KEY, kept.ConsumerGroupMetadataKey(group_id="g")]
+    keys = [
+        MEMBER.key,
+        HOLD_KEY,
+        TARGET_KEY,
+        ASSIGNMENT_KEY,
+        kept.ConsumerGroupMetadataKey(group_id="g"),
+    ]
     log = [CoordinatorRecord(key, None) for key in keys]
     assert picture(recovered(log, World().shard)) == {"groups": {}, "offsets": {}}
 
 
 def test_a_member_that_says_other_things_is_counted_for_those_alone():
-    other = CoordinatorRecord(MEMBER.key, said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"))
+    other = CoordinatorRecord(
+        MEMBER.key,
+        said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"),
+    )
     again = CoordinatorRecord(MEMBER.key, said(subscribed_topic_names=("bar",)))
     facts = ("subscribers", "votes", "instances")
-    assert [group_of(MEMBER, other)[fact] for fact in facts] == [{"foo": 1, "bar": 1}, {"range": 1}, {"i": "a"}]
+    assert [group_of(MEMBER, other)[fact] for fact in facts] == [
+        {"foo": 1, "bar": 1},
+        {"range": 1},
+        {"i": "a"},
+    ]
     assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
 
 
 def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
     spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
-    classic = CoordinatorRecord(MEMBER.key, said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)))
+    classic = CoordinatorRecord(
+        MEMBER.key,
+        said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)),
+    )
     facts = ("speakers", "classics")
     assert [group_of(classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
     assert [group_of(classic, classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
@@ -114,7 +159,9 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
 
 
 def test_an_instance_that_another_member_has_taken_stays_with_it():
-    takes = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i"))
+    takes = CoordinatorRecord(
+        kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i")
+    )
     had = CoordinatorRecord(MEMBER.key, said(instance_id="i"))
     assert group_of(had, takes, CoordinatorRecord(MEMBER.key, None))["instances"] == {"i": "b"}
     assert group_of(had, takes, MEMBER)["instances"] == {"i": "b"}

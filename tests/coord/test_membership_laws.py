@@ -1,4 +1,6 @@
-"""The laws of a whole group: whatever members do, no partition is in two hands, and left alone they all get their target."""
+"""The laws of a whole group: whatever members do, no partition is in two hands, and left alone they
+all get their target.
+"""
 
 from coordworld import World, picture, recovered, through_bytes, topic_id
 from hypothesis import HealthCheck, settings
@@ -10,7 +12,13 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
-from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
+from apportion.sim.checks.saved import (
+    compact,
+    difference_or_none,
+    read_during_compaction,
+    replay_records,
+    saved_state,
+)
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -18,11 +26,18 @@ SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
 WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",), (), ("baz", "foo")])
 
-FENCING = (Code.FENCED_MEMBER_EPOCH, Code.FENCED_INSTANCE_ID, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+FENCING = (
+    Code.FENCED_MEMBER_EPOCH,
+    Code.FENCED_INSTANCE_ID,
+    Code.UNKNOWN_MEMBER_ID,
+    Code.GROUP_ID_NOT_FOUND,
+)
 
 
 class Client:
-    """An obedient member: it gives up at once what it is told to, and says so in its next heartbeat."""
+    """An obedient member: it gives up at once what it is told to, and says so in its next
+    heartbeat.
+    """
 
     def __init__(self, member_id, wishes, instance_id=None):
         self.member_id = member_id
@@ -45,7 +60,10 @@ class Client:
         return facts
 
     def said_parts(self):
-        return tuple(TopicPartitions(topic_id=some, partitions=(partition,)) for some, partition in self.owned)
+        return tuple(
+            TopicPartitions(topic_id=some, partitions=(partition,))
+            for some, partition in self.owned
+        )
 
     def hear(self, answer):
         """Do as the coordinator says."""
@@ -59,12 +77,18 @@ class Client:
             return
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            self.owned = [(part.topic_id, index) for part in answer.assignment.topic_partitions for index in part.partitions]
+            self.owned = [
+                (part.topic_id, index)
+                for part in answer.assignment.topic_partitions
+                for index in part.partitions
+            ]
             self.is_news = True
 
 
 class Membership(RuleBasedStateMachine):
-    """Clients join, stay, lose answers, leave, fall silent and come back, while topics change and the shard crashes."""
+    """Clients join, stay, lose answers, leave, fall silent and come back, while topics change and
+    the shard crashes.
+    """
 
     @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
     def begin(self, unsettled_ms):
@@ -72,12 +96,19 @@ class Membership(RuleBasedStateMachine):
         self.sizes = {"foo": 4, "bar": 3}
         self.clients = {}
         self.made = 0
-        setting = GroupSettings(apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms, group_consumer_max_size=4)
+        setting = GroupSettings(
+            apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
+            group_consumer_max_size=4,
+        )
         self.world = World(setting, Topics(self.topics()))
-        self.targeted = (1, self.world.shard.topics)  # the epoch of the targets, and the topics that they were made of
+        # the epoch of the targets, and the topics that they were made of
+        self.targeted = (1, self.world.shard.topics)
 
     def topics(self):
-        return [Topic(name, topic_id(name, self.lives[name]), size) for name, size in sorted(self.sizes.items())]
+        return [
+            Topic(name, topic_id(name, self.lives[name]), size)
+            for name, size in sorted(self.sizes.items())
+        ]
 
     @rule(wishes=WISHES, is_static=st.booleans())
     def join(self, wishes, is_static):
@@ -88,7 +119,11 @@ class Membership(RuleBasedStateMachine):
             if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
                 self.clients[client.member_id] = client
 
-    @rule(which=st.integers(0, 3), is_lost=st.booleans(), assignor=st.sampled_from([None, "range", "uniform"]))
+    @rule(
+        which=st.integers(0, 3),
+        is_lost=st.booleans(),
+        assignor=st.sampled_from([None, "range", "uniform"]),
+    )
     def heartbeat(self, which, is_lost, assignor):
         if client := self.pick(which):
             self.say(client, is_lost, assignor)
@@ -109,12 +144,16 @@ class Membership(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), offset=st.integers(0, 99))
     def commit(self, which, offset):
-        """Whoever is a member and works on partitions may commit them, even if it missed an answer."""
+        """Whoever is a member and works on partitions may commit them, even if it missed an
+        answer.
+        """
         client = self.pick(which)
         if client is None or not client.epoch:
             return
         alive = {topic.id: topic.name for topic in self.topics()}
-        offsets = {(alive[some], partition): offset for some, partition in client.owned if some in alive}
+        offsets = {
+            (alive[some], partition): offset for some, partition in client.owned if some in alive
+        }
         codes = self.world.commit(client.epoch, offsets, client.member_id)
         if client.member_id in self.members():
             assert codes == [Code.NONE] * len(offsets)
@@ -127,7 +166,9 @@ class Membership(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), instance=st.integers(0, 2))
     def take_place(self, which, instance):
-        """A client begins again under its id as an instance that may be its own, nobody's, or another's."""
+        """A client begins again under its id as an instance that may be its own, nobody's, or
+        another's.
+        """
         if client := self.pick(which):
             client.epoch, client.owned, client.is_news = 0, [], True
             client.instance_id = f"i{instance}"
@@ -152,7 +193,9 @@ class Membership(RuleBasedStateMachine):
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths, drops_tombstones):
-        """The log's cleaner passes over a part of it, again and again in a long life; what it leaves is the log from now on."""
+        """The log's cleaner passes over a part of it, again and again in a long life; what it
+        leaves is the log from now on.
+        """
         log = self.world.log
         self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
@@ -192,13 +235,25 @@ class Membership(RuleBasedStateMachine):
         log, live = self.world.log, saved_state(self.world.shard.ledger)
         for upto in (len(log) // 2, len(log)):
             for drops_tombstones in (True, False):
-                assert difference_or_none(live, saved_state(replay_records(compact(log, upto, drops_tombstones)))) is None
+                assert (
+                    difference_or_none(
+                        live, saved_state(replay_records(compact(log, upto, drops_tombstones)))
+                    )
+                    is None
+                )
             for read in (len(log) // 4, upto // 2, upto * 3 // 4):
-                assert difference_or_none(live, saved_state(replay_records(read_during_compaction(log, read, upto)))) is None
+                assert (
+                    difference_or_none(
+                        live, saved_state(replay_records(read_during_compaction(log, read, upto)))
+                    )
+                    is None
+                )
 
     @invariant()
     def a_reply_stands_behind_its_records(self):
-        kinds = [type(action) for action in self.world.actions if isinstance(action, Append | Reply)]
+        kinds = [
+            type(action) for action in self.world.actions if isinstance(action, Append | Reply)
+        ]
         assert kinds in ([], [Reply], [Append], [Append, Reply])
 
     @invariant()
@@ -223,11 +278,17 @@ class Membership(RuleBasedStateMachine):
             return
         if self.targeted[0] != group.saved.assignment_epoch:
             self.targeted = (group.saved.assignment_epoch, self.world.shard.topics)
-        broken = {name: why for name, law in GROUP_LAWS.items() if (why := list(law(group, self.targeted[1])))}
+        broken = {
+            name: why
+            for name, law in GROUP_LAWS.items()
+            if (why := list(law(group, self.targeted[1])))
+        }
         assert broken == {}
 
     def teardown(self):
-        """Left alone, the clients converge, everything wanted has an owner, and then heartbeats write nothing."""
+        """Left alone, the clients converge, everything wanted has an owner, and then heartbeats
+        write nothing.
+        """
         if not self.clients:
             return
         for _ in range(5):  # long enough for the seats of those who forgot theirs to fall free

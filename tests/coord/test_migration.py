@@ -1,8 +1,19 @@
-"""Groups that change their protocol while members work in them: what is written, who is refused, and who may use what meanwhile."""
+"""Groups that change their protocol while members work in them: what is written, who is refused,
+and who may use what meanwhile.
+"""
 
 import pytest
 from coordworld import topics
-from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, classic, consumer, hands, make_world, settle
+from mixedworld import (
+    REBALANCE_MS,
+    SESSION_MS,
+    ClassicClient,
+    classic,
+    consumer,
+    hands,
+    make_world,
+    settle,
+)
 
 from apportion.coord.records import Append
 from apportion.errors import Code
@@ -19,7 +30,10 @@ def kinds(world):
     """The keys of the records that the last step wrote, in their order; they are in one append."""
     (append,) = (action for action in world.actions if isinstance(action, Append))
     return [
-        (type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key"), record.value is not None)
+        (
+            type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key"),
+            record.value is not None,
+        )
         for record in append.records
     ]
 
@@ -38,9 +52,20 @@ def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append
         *[("CurrentMemberAssignment", True)] * 2,
     ]
     assert kinds(world)[: len(old)] == old
-    assert (world.group().type_name, world.group().saved.epoch, c.epoch) == ("consumer", generation + 1, generation + 1)
-    members = {member.metadata.client_id: (member.epoch, member.is_classic) for member in world.group().saved.members.values()}
-    assert members == {"a": (generation, True), "b": (generation, True), "c": (generation + 1, False)}
+    assert (world.group().type_name, world.group().saved.epoch, c.epoch) == (
+        "consumer",
+        generation + 1,
+        generation + 1,
+    )
+    members = {
+        member.metadata.client_id: (member.epoch, member.is_classic)
+        for member in world.group().saved.members.values()
+    }
+    assert members == {
+        "a": (generation, True),
+        "b": (generation, True),
+        "c": (generation + 1, False),
+    }
     settle(a, b, c)
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
@@ -59,7 +84,11 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(wo
         ("GroupMetadata", True),
     ]
     group = world.group()
-    assert (group.type_name, group.state_name(), group.live.generation) == ("classic", "PreparingRebalance", epoch)
+    assert (group.type_name, group.state_name(), group.live.generation) == (
+        "classic",
+        "PreparingRebalance",
+        epoch,
+    )
     settle(a)
     assert (hands(a), a.generation) == ({"a": [0, 1, 2, 3]}, epoch + 1)
 
@@ -78,9 +107,17 @@ def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(world, sil
 def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world):
     a, c, d = classic(world, "a"), consumer(world, "c"), consumer(world, "d", instance_id="i1")
     settle(a, c, d)
-    named = (MemberIdentity(member_id="c"), MemberIdentity(group_instance_id="i1"), MemberIdentity(member_id="x"))
+    named = (
+        MemberIdentity(member_id="c"),
+        MemberIdentity(group_instance_id="i1"),
+        MemberIdentity(member_id="x"),
+    )
     answer = world.send(LeaveGroupRequest(group_id="g", members=named), 5)
-    assert [member.error_code for member in answer.members] == [Code.NONE, Code.NONE, Code.UNKNOWN_MEMBER_ID]
+    assert [member.error_code for member in answer.members] == [
+        Code.NONE,
+        Code.NONE,
+        Code.UNKNOWN_MEMBER_ID,
+    ]
     assert world.group().type_name == "classic"
     settle(a)
     assert hands(a) == {"a": [0, 1, 2, 3]}
@@ -114,7 +151,8 @@ def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_g
     a.act()
     a.listen()
     assert a.leads
-    a.act(is_lost=True)  # brings the assignment that takes two partitions from itself, and hears nothing
+    # brings the assignment that takes two partitions from itself, and hears nothing
+    a.act(is_lost=True)
     assert hands(a, b, c) == {"a": [0, 1, 2, 3], "b": [], "c": []}
     for _ in range(3):
         c.act()
@@ -124,8 +162,15 @@ def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_g
 
 
 def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world):
-    """Kafka 4.3.1 saves the target in a downgrade, and takes it for the truth in the next upgrade."""
-    a, b, c, d = classic(world, "a"), classic(world, "b"), consumer(world, "c"), consumer(world, "d")
+    """Kafka 4.3.1 saves the target in a downgrade, and takes it for the truth in the next
+    upgrade.
+    """
+    a, b, c, d = (
+        classic(world, "a"),
+        classic(world, "b"),
+        consumer(world, "c"),
+        consumer(world, "d"),
+    )
     settle(a)
     c.act()
     b.act()
@@ -169,7 +214,11 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(w
     s.leave(-2)
     j = classic(world, "j", instance_id="i1")
     j.act()
-    assert (world.group().type_name, world.group().state_name(), j.generation) == ("classic", "Stable", generation)
+    assert (world.group().type_name, world.group().state_name(), j.generation) == (
+        "classic",
+        "Stable",
+        generation,
+    )
     j.act()
     a.act()
     assert (hands(a, j), a.next) == ({"a": owned["a"], "j": owned["s"]}, "beat")
@@ -179,14 +228,18 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(w
 def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(world, wishes):
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
-    k = classic(world, "k")  # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
+    # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
+    k = classic(world, "k")
     if wishes == ("foo",):
         k.act()
         k.act()
     s.leave(-2)
     j = ClassicClient(world, "j", wishes, "i1")
     j.act()
-    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+    assert (world.group().type_name, world.group().state_name()) == (
+        "classic",
+        "PreparingRebalance",
+    )
     settle(a, j, *([k] if wishes == ("foo",) else []))
     assert sorted(index for some in hands(a, j, k).values() for index in some) == [0, 1, 2, 3]
     assert len(j.owned) < 3

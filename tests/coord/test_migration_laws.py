@@ -1,4 +1,6 @@
-"""The laws of a group whose members speak both protocols, and that becomes the one kind and the other while they come and go."""
+"""The laws of a group whose members speak both protocols, and that becomes the one kind and the
+other while they come and go.
+"""
 
 from coordworld import picture, recovered, through_bytes, topic_id
 from hypothesis import HealthCheck, settings
@@ -11,20 +13,34 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
-from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
+from apportion.sim.checks.saved import (
+    compact,
+    difference_or_none,
+    read_during_compaction,
+    replay_records,
+    saved_state,
+)
 from apportion.topics import Topic, Topics
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
-KINDS = st.sampled_from(["consumer", "consumer", "cooperative", "cooperative", "cooperative", "eager", "old"])
+KINDS = st.sampled_from(
+    ["consumer", "consumer", "cooperative", "cooperative", "cooperative", "eager", "old"]
+)
 
 
 class Mixed(RuleBasedStateMachine):
-    """Clients of both protocols join, work, lose answers, leave, die and come back as the other kind, while the shard crashes."""
+    """Clients of both protocols join, work, lose answers, leave, die and come back as the other
+    kind, while the shard crashes.
+    """
 
     @initialize(
         policy=st.sampled_from(["bidirectional"] * 5 + ["upgrade", "downgrade", "disabled"]),
-        first=st.lists(st.tuples(KINDS, st.sampled_from([None, "i1", "i2"])), max_size=3, unique_by=lambda one: one[1] or object()),
+        first=st.lists(
+            st.tuples(KINDS, st.sampled_from([None, "i1", "i2"])),
+            max_size=3,
+            unique_by=lambda one: one[1] or object(),
+        ),
         rounds=st.integers(0, 8),
     )
     def begin(self, policy, first, rounds):
@@ -49,11 +65,20 @@ class Mixed(RuleBasedStateMachine):
         name = f"m{self.made}"
         if kind == "consumer":
             return ConsumerClient(self.world, name, wishes, instance_id)
-        return ClassicClient(self.world, name, wishes, instance_id, is_eager=kind != "cooperative", is_old=kind == "old")
+        return ClassicClient(
+            self.world,
+            name,
+            wishes,
+            instance_id,
+            is_eager=kind != "cooperative",
+            is_old=kind == "old",
+        )
 
     @rule(kind=KINDS, wishes=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
     def start(self, kind, wishes, instance):
-        if len(self.clients) < MOST_CLIENTS and instance not in [client.instance_id for client in self.clients if instance]:
+        if len(self.clients) < MOST_CLIENTS and instance not in [
+            client.instance_id for client in self.clients if instance
+        ]:
             client = self.new_client(kind, wishes, instance)
             self.clients.append(client)
             client.act()
@@ -85,9 +110,16 @@ class Mixed(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), wishes=WISHES)
     def restart(self, which, kind, is_clean, wishes):
-        """A process ends and begins again, perhaps in the other protocol; as a static member it has its place there."""
+        """A process ends and begins again, perhaps in the other protocol; as a static member it has
+        its place there.
+        """
         if client := self.pick(which):
-            if is_clean and isinstance(client, ConsumerClient) and client.instance_id and client.epoch > 0:
+            if (
+                is_clean
+                and isinstance(client, ConsumerClient)
+                and client.instance_id
+                and client.epoch > 0
+            ):
                 client.leave(-2)
             client.lose()
             index = self.clients.index(client)
@@ -109,7 +141,9 @@ class Mixed(RuleBasedStateMachine):
                 client.lose()
 
     def is_over(self, client):
-        """True for a client that cannot but know that it is out: it was silent too long, or came too late for a generation."""
+        """True for a client that cannot but know that it is out: it was silent too long, or came
+        too late for a generation.
+        """
         if client.is_classic and client.waits is not None:
             return False
         group = self.world.group()
@@ -141,7 +175,9 @@ class Mixed(RuleBasedStateMachine):
     @invariant()
     def no_partition_is_in_two_hands(self):
         working = [place for client in self.clients for place in client.owned]
-        assert len(working) == len(set(working)), {client.name: sorted(client.owned) for client in self.clients}
+        assert len(working) == len(set(working)), {
+            client.name: sorted(client.owned) for client in self.clients
+        }
 
     @invariant()
     def replay_equals_live(self):
@@ -152,9 +188,20 @@ class Mixed(RuleBasedStateMachine):
     def what_is_saved_survives_the_cleaner(self):
         log, live = self.world.log, saved_state(self.world.shard.ledger)
         for drops_tombstones in (True, False):
-            assert difference_or_none(live, saved_state(replay_records(compact(log, len(log), drops_tombstones)))) is None
+            assert (
+                difference_or_none(
+                    live, saved_state(replay_records(compact(log, len(log), drops_tombstones)))
+                )
+                is None
+            )
             for read in (len(log) // 4, len(log) // 2, len(log) * 3 // 4):
-                assert difference_or_none(live, saved_state(replay_records(read_during_compaction(log, read, len(log))))) is None
+                assert (
+                    difference_or_none(
+                        live,
+                        saved_state(replay_records(read_during_compaction(log, read, len(log)))),
+                    )
+                    is None
+                )
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths, drops_tombstones):
@@ -172,17 +219,28 @@ class Mixed(RuleBasedStateMachine):
         group = self.world.group()
         if isinstance(group, ConsumerGroup):
             laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
-            assert {name: why for name, law in laws.items() if (why := list(law(group, self.world.shard.topics)))} == {}
+            assert {
+                name: why
+                for name, law in laws.items()
+                if (why := list(law(group, self.world.shard.topics)))
+            } == {}
 
     def teardown(self):
-        """Left alone, everybody who can be in the group has its share, all that is wanted is read, and nothing is written.
+        """Left alone, everybody who can be in the group has its share, all that is wanted is read,
+        and nothing is written.
 
-        A classic group does not notice what a static member wants that took another's place, so those say it once more.
+        A classic group does not notice what a static member wants that took another's place, so
+        those say it once more.
         """
         for number in range(20):
             self.wait(SESSION_MS // 4)
             for client in self.clients:
-                if number == 4 and client.is_classic and client.instance_id and client.next == "beat":
+                if (
+                    number == 4
+                    and client.is_classic
+                    and client.instance_id
+                    and client.next == "beat"
+                ):
                     client.next = "join"
                 client.act()
         if not self.clients:
@@ -194,7 +252,12 @@ class Mixed(RuleBasedStateMachine):
             assert seated == self.clients
             has_consumer = any(not client.is_classic for client in seated)
             assert isinstance(group, ConsumerGroup) == has_consumer
-        wanted = {(topic, index) for client in seated for topic in client.wishes for index in range(self.sizes[topic])}
+        wanted = {
+            (topic, index)
+            for client in seated
+            for topic in client.wishes
+            for index in range(self.sizes[topic])
+        }
         assert {place for client in seated for place in client.owned} == wanted
         assert group.state_name() == "Stable"
         written = len(self.world.log)
@@ -207,6 +270,10 @@ class Mixed(RuleBasedStateMachine):
 
 
 Mixed.TestCase.settings = settings(
-    max_examples=150, report_multiple_bugs=False, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=150,
+    report_multiple_bugs=False,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 test_mixed = Mixed.TestCase

@@ -1,10 +1,16 @@
-"""What the migration policy and the sizes allow, who comes back as a classic member, and who wants no time for a rebalance."""
+"""What the migration policy and the sizes allow, who comes back as a classic member, and who wants
+no time for a rebalance.
+"""
 
 import pytest
 from mixedworld import SESSION_MS, classic, consumer, hands, make_world, settle
 
 from apportion.errors import Code
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 
@@ -26,30 +32,39 @@ def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance
 
 @pytest.mark.parametrize("version", [3, 5, 9])
 @pytest.mark.parametrize(
-    ("member_id", "instance_id"), [("", None), ("ghost", None), ("c", None), ("", "i1"), ("c", "i1"), ("", "i2")]
+    ("member_id", "instance_id"),
+    [("", None), ("ghost", None), ("c", None), ("", "i1"), ("c", "i1"), ("", "i2")],
 )
-def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabled(version, member_id, instance_id):
+def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabled(
+    version, member_id, instance_id
+):
     world = make_world(group_consumer_migration_policy="disabled")
     settle(consumer(world, "c", instance_id="i1"))
     before = len(world.log)
     answer = join(world, member_id, version, instance_id)
     refused = JoinGroupResponse(
-        error_code=int(Code.INCONSISTENT_GROUP_PROTOCOL), protocol_name=None if version >= 7 else "", member_id=""
+        error_code=int(Code.INCONSISTENT_GROUP_PROTOCOL),
+        protocol_name=None if version >= 7 else "",
+        member_id="",
     )
     assert (answer, len(world.log), world.group().type_name) == (refused, before, "consumer")
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_let_in"), [("disabled", False), ("upgrade", True), ("downgrade", True), ("bidirectional", True)]
+    ("policy", "is_let_in"),
+    [("disabled", False), ("upgrade", True), ("downgrade", True), ("bidirectional", True)],
 )
-def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabled(policy, is_let_in):
+def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabled(
+    policy, is_let_in
+):
     world = make_world(group_consumer_migration_policy=policy)
     settle(consumer(world, "c"))
     assert (join(world, "", 3).error_code == Code.NONE) == is_let_in
 
 
 @pytest.mark.parametrize(
-    ("policy", "is_let_in"), [("disabled", False), ("upgrade", True), ("downgrade", False), ("bidirectional", True)]
+    ("policy", "is_let_in"),
+    [("disabled", False), ("upgrade", True), ("downgrade", False), ("bidirectional", True)],
 )
 def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(policy, is_let_in):
     world = make_world(group_consumer_migration_policy=policy)
@@ -61,13 +76,19 @@ def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(pol
 
 @pytest.mark.parametrize("member_id", ["", "s"])
 @pytest.mark.parametrize(("limit", "type_name"), [(1, "consumer"), (2, "classic"), (3, "classic")])
-def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(member_id, limit, type_name):
+def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(
+    member_id, limit, type_name
+):
     world = make_world(group_max_size=limit)
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     owned, epoch = hands(a, s), a.generation
     answer = join(world, member_id, 9, "i1")
-    assert (answer.error_code, answer.generation_id, world.group().type_name) == (Code.NONE, epoch, type_name)
+    assert (answer.error_code, answer.generation_id, world.group().type_name) == (
+        Code.NONE,
+        epoch,
+        type_name,
+    )
     a.act()
     assert (a.next, hands(a)) == ("beat", {"a": owned["a"]})
 
@@ -79,7 +100,10 @@ def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back():
     j = classic(world, "j", instance_id="i1")
     j.wishes = ("bar", "foo")
     j.act()
-    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+    assert (world.group().type_name, world.group().state_name()) == (
+        "classic",
+        "PreparingRebalance",
+    )
     settle(a, j)
     assert sorted(map(len, hands(a, j).values())) == [2, 2]
 
@@ -94,13 +118,25 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version,
         s.leave(epoch)
     answer = join(world, "s", version, "i1")
     leads = version >= 9  # an older one could not be told to assign nothing
-    assert (answer.generation_id, answer.member_id, answer.leader, answer.skip_assignment, len(answer.members)) == (
-        (2, "s", "s", True, 1) if leads else (2, "s", "", False, 0)
-    )
+    assert (
+        answer.generation_id,
+        answer.member_id,
+        answer.leader,
+        answer.skip_assignment,
+        len(answer.members),
+    ) == ((2, "s", "s", True, 1) if leads else (2, "s", "", False, 0))
     group = world.group()
-    assert (group.type_name, group.state_name(), list(group.live.members)) == ("classic", "Stable", ["s"])
+    assert (group.type_name, group.state_name(), list(group.live.members)) == (
+        "classic",
+        "Stable",
+        ["s"],
+    )
     world.crash()
-    assert (world.group().type_name, world.group().state_name(), world.group().live.leader) == ("classic", "Stable", "s")
+    assert (world.group().type_name, world.group().state_name(), world.group().live.leader) == (
+        "classic",
+        "Stable",
+        "s",
+    )
 
 
 def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebalance():
@@ -108,7 +144,10 @@ def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebala
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     assert join(world, "s", 9, "i1", wishes=("bar",)) is None
-    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+    assert (world.group().type_name, world.group().state_name()) == (
+        "classic",
+        "PreparingRebalance",
+    )
 
 
 def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is():
@@ -127,7 +166,8 @@ def test_who_wants_no_time_for_a_rebalance_has_none(patience_ms):
     assert list(world.group().saved.members) == ["c"]
 
     world = make_world()
-    assert join(world, "", 3, rebalance_ms=patience_ms) is None  # an empty group looks for others, if only for a moment
+    # an empty group looks for others, if only for a moment
+    assert join(world, "", 3, rebalance_ms=patience_ms) is None
     world.advance(1)
     assert (world.group().type_name, world.group().state_name()) == ("classic", "Empty")
 

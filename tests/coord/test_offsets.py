@@ -1,4 +1,6 @@
-"""Committed offsets: who may commit and read, what is answered, and groups that are nothing but offsets (a.11, b.9)."""
+"""Committed offsets: who may commit and read, what is answered, and groups that are nothing but
+offsets (a.11, b.9).
+"""
 
 import pytest
 from coordworld import World, compacted, picture, recovered, through_bytes, topic_id, topics
@@ -35,7 +37,11 @@ from apportion.wire.records.groups import OffsetCommitValue
 def committed(world, group_id="g"):
     """{("foo", 0): 5}"""
     by_topic = world.shard.ledger.offsets.get(group_id, {})
-    return {(name, index): value.offset for name, some in by_topic.items() for index, value in some.items()}
+    return {
+        (name, index): value.offset
+        for name, some in by_topic.items()
+        for index, value in some.items()
+    }
 
 
 def group_answer(offsets, version=9, code=Code.NONE):
@@ -45,7 +51,9 @@ def group_answer(offsets, version=9, code=Code.NONE):
             name=name,
             topic_id=topic_id(name),
             partitions=(
-                OffsetFetchResponsePartitions(partition_index=index, committed_offset=offset, metadata="", error_code=code),
+                OffsetFetchResponsePartitions(
+                    partition_index=index, committed_offset=offset, metadata="", error_code=code
+                ),
             ),
         )
         for (name, index), offset in offsets.items()
@@ -57,7 +65,9 @@ def test_a_member_commits_at_its_epoch_and_everybody_may_read():
     world = World()
     world.join("a")
     assert world.commit(2, {("foo", 0): 5}, "a") == [Code.NONE]
-    assert world.log[-1].value == OffsetCommitValue(offset=5, commit_timestamp=1_000_000, topic_id=topic_id("foo"))
+    assert world.log[-1].value == OffsetCommitValue(
+        offset=5, commit_timestamp=1_000_000, topic_id=topic_id("foo")
+    )
     assert world.fetch({"foo": [0]}) == group_answer({("foo", 0): 5})
 
 
@@ -113,10 +123,16 @@ def test_a_commit_without_a_group_makes_a_simple_one():
     assert committed(world) == {("foo", 0): 5, ("foo", 1): 6}
 
 
-def test_unknown_topics_and_long_notes_fail_alone():
+def test_unknown_topics_and_long_metadata_fail_alone():
     world = World(GroupSettings(offset_metadata_max_bytes=4))
-    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}) == [Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION]
-    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}, version=10) == [Code.NONE, Code.UNKNOWN_TOPIC_ID]
+    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}) == [
+        Code.NONE,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}, version=10) == [
+        Code.NONE,
+        Code.UNKNOWN_TOPIC_ID,
+    ]
     assert world.commit(-1, {("foo", 0): 6}, metadata="12345") == [Code.OFFSET_METADATA_TOO_LARGE]
     assert world.commit(-1, {("foo", 0): 7}, metadata="1é3") == [Code.NONE]
     assert world.commit(-1, {("foo", 0): 8}, metadata=None) == [Code.NONE]
@@ -149,7 +165,9 @@ def test_the_answer_to_a_commit_names_what_the_request_named():
     world = World()
     request_of = {9: ("foo", NO_TOPIC_ID), 10: ("", topic_id("foo"))}
     for version, (name, some_id) in request_of.items():
-        partition = OffsetCommitRequestPartition(partition_index=1, committed_offset=4, committed_metadata=None)
+        partition = OffsetCommitRequestPartition(
+            partition_index=1, committed_offset=4, committed_metadata=None
+        )
         topic = OffsetCommitRequestTopic(name=name, topic_id=some_id, partitions=(partition,))
         answer = world.send(OffsetCommitRequest(group_id="g", topics=(topic,)), version)
         done = OffsetCommitResponsePartition(partition_index=1)
@@ -174,7 +192,11 @@ def test_all_offsets_of_a_group_are_listed_by_name_and_partition():
         topics=tuple(
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=(OffsetFetchResponsePartition(partition_index=index, committed_offset=4, metadata=""),),
+                partitions=(
+                    OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=4, metadata=""
+                    ),
+                ),
             )
             for name, index in (("bar", 0), ("foo", 1))
         )
@@ -190,8 +212,12 @@ def test_an_old_version_asks_for_one_group():
             OffsetFetchResponseTopic(
                 name="foo",
                 partitions=(
-                    OffsetFetchResponsePartition(partition_index=0, committed_offset=4, metadata=""),
-                    OffsetFetchResponsePartition(partition_index=1, committed_offset=-1, metadata=""),
+                    OffsetFetchResponsePartition(
+                        partition_index=0, committed_offset=4, metadata=""
+                    ),
+                    OffsetFetchResponsePartition(
+                        partition_index=1, committed_offset=-1, metadata=""
+                    ),
                 ),
             ),
         )
@@ -202,7 +228,9 @@ def test_topics_by_id_are_looked_up_by_id():
     world = World()
     world.commit(-1, {("foo", 0): 4}, version=10)
     assert world.fetch({"foo": [0]}, version=10) == group_answer({("foo", 0): 4})
-    assert world.fetch({"bar": [0]}, version=10) == group_answer({("bar", 0): -1}, code=Code.UNKNOWN_TOPIC_ID)
+    assert world.fetch({"bar": [0]}, version=10) == group_answer(
+        {("bar", 0): -1}, code=Code.UNKNOWN_TOPIC_ID
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +249,11 @@ def test_a_member_reads_offsets_at_its_epoch_alone(member_id, epoch, code):
     world = World()
     world.join("a")
     answer = world.fetch({"foo": [0]}, member_id, epoch)
-    assert answer == (group_answer({("foo", 0): -1}) if not code else OffsetFetchResponseGroup(group_id="g", error_code=code))
+    assert answer == (
+        group_answer({("foo", 0): -1})
+        if not code
+        else OffsetFetchResponseGroup(group_id="g", error_code=code)
+    )
 
 
 def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_its_topic():
@@ -241,7 +273,10 @@ def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_i
 def delete(world, **partitions):
     wanted = tuple(
         OffsetDeleteRequestTopic(
-            name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+            name=name,
+            partitions=tuple(
+                OffsetDeleteRequestPartition(partition_index=index) for index in indexes
+            ),
         )
         for name, indexes in partitions.items()
     )

@@ -5,7 +5,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, is_at_target, reconcile
+from apportion.coord.consumer.reconcile import (
+    CurrentAssignment,
+    MemberState,
+    is_at_target,
+    reconcile,
+)
 
 UNITS = st.sets(st.integers(0, 9))
 NO_UNIT = frozenset()
@@ -21,11 +26,20 @@ def holds(draw):
     state = draw(st.sampled_from(list(MemberState)))
     revoking = draw(UNITS) - assigned if state is MemberState.UNREVOKED else set()
     epoch = draw(st.integers(1, 5))
-    return CurrentAssignment(epoch, draw(st.integers(0, epoch)), state, granted(assigned, 1), granted(revoking, 1))
+    return CurrentAssignment(
+        epoch, draw(st.integers(0, epoch)), state, granted(assigned, 1), granted(revoking, 1)
+    )
 
 
 def step(hold, target_epoch, target, owned, blocked=NO_UNIT, dropped=NO_UNIT):
-    return reconcile(hold, target_epoch, sorted(target), owned, lambda unit: unit in blocked, lambda unit: unit in dropped)
+    return reconcile(
+        hold,
+        target_epoch,
+        sorted(target),
+        owned,
+        lambda unit: unit in blocked,
+        lambda unit: unit in dropped,
+    )
 
 
 @settings(max_examples=300)
@@ -35,12 +49,16 @@ def test_a_blocked_unit_is_never_given(hold, target_epoch, target, owned, blocke
     new = after.assigned.keys() - hold.assigned.keys()
     assert not new & blocked
     assert new <= target
-    assert after.assigned == {unit: hold.assigned.get(unit, target_epoch) for unit in after.assigned}
+    assert after.assigned == {
+        unit: hold.assigned.get(unit, target_epoch) for unit in after.assigned
+    }
 
 
 @settings(max_examples=300)
 @given(holds(), st.integers(1, 9), UNITS, st.none() | UNITS, UNITS, UNITS)
-def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(hold, target_epoch, target, owned, blocked, dropped):
+def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(
+    hold, target_epoch, target, owned, blocked, dropped
+):
     after = step(hold, target_epoch, target, owned, blocked, dropped)
     may_be_used = hold.assigned.keys() | hold.pending_revocation.keys()
     released = may_be_used - after.assigned.keys() - after.pending_revocation.keys()
@@ -64,12 +82,16 @@ def test_a_member_that_must_revoke_stays_at_its_epoch_and_gets_nothing():
     waiting = CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
     assert step(hold, 6, {1, 7}, None) == waiting
     assert step(waiting, 6, {1, 7}, {1, 2}) is waiting
-    assert step(waiting, 6, {1, 7}, {1}) == CurrentAssignment(6, 5, MemberState.STABLE, {1: 3, 7: 6}, {})
+    assert step(waiting, 6, {1, 7}, {1}) == CurrentAssignment(
+        6, 5, MemberState.STABLE, {1: 3, 7: 6}, {}
+    )
 
 
 def test_a_member_that_already_let_go_moves_at_once():
     hold = CurrentAssignment(5, 4, MemberState.STABLE, granted({1, 2}, 3), {})
-    assert step(hold, 6, {1, 7}, {1}) == CurrentAssignment(6, 5, MemberState.STABLE, {1: 3, 7: 6}, {})
+    assert step(hold, 6, {1, 7}, {1}) == CurrentAssignment(
+        6, 5, MemberState.STABLE, {1: 3, 7: 6}, {}
+    )
 
 
 def test_a_member_that_only_waits_moves_to_the_new_epoch():
@@ -77,22 +99,30 @@ def test_a_member_that_only_waits_moves_to_the_new_epoch():
     waiting = CurrentAssignment(6, 5, MemberState.UNRELEASED, {1: 3}, {})
     assert step(hold, 6, {1, 7}, None, blocked={7}) == waiting
     assert step(waiting, 6, {1, 7}, None, blocked={7}) == replace(waiting, previous_epoch=6)
-    assert step(waiting, 6, {1, 7}, None) == CurrentAssignment(6, 6, MemberState.STABLE, {1: 3, 7: 6}, {})
+    assert step(waiting, 6, {1, 7}, None) == CurrentAssignment(
+        6, 6, MemberState.STABLE, {1: 3, 7: 6}, {}
+    )
 
 
 def test_a_second_revocation_after_an_acknowledged_one_keeps_the_old_epoch():
     hold = CurrentAssignment(5, 5, MemberState.UNREVOKED, granted({1, 2}, 3), {3: 3})
-    assert step(hold, 7, {1}, {1, 2}) == CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
+    assert step(hold, 7, {1}, {1, 2}) == CurrentAssignment(
+        5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3}
+    )
 
 
 def test_a_unit_that_the_member_was_giving_up_can_come_back_in_one_step():
     hold = CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
-    assert step(hold, 7, {1, 2}, {1}) == CurrentAssignment(7, 5, MemberState.STABLE, {1: 3, 2: 7}, {})
+    assert step(hold, 7, {1, 2}, {1}) == CurrentAssignment(
+        7, 5, MemberState.STABLE, {1: 3, 2: 7}, {}
+    )
 
 
 def test_an_unsubscribed_topic_is_given_up_while_an_older_revocation_is_still_owed():
     hold = CurrentAssignment(5, 4, MemberState.UNREVOKED, granted({1, 2}, 3), {3: 3})
-    assert step(hold, 6, {1, 2}, {1, 2, 3}, dropped={2}) == CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {3: 3, 2: 3})
+    assert step(hold, 6, {1, 2}, {1, 2, 3}, dropped={2}) == CurrentAssignment(
+        5, 5, MemberState.UNREVOKED, {1: 3}, {3: 3, 2: 3}
+    )
 
 
 def test_an_unknown_state_starts_from_the_target_epoch():

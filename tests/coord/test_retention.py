@@ -1,4 +1,6 @@
-"""Offsets go when nobody has needed them for long enough, and groups when nothing is left of them (a.11, KIP-211)."""
+"""Offsets go when nobody has needed them for long enough, and groups when nothing is left of them
+(a.11, KIP-211).
+"""
 
 import pytest
 from coordworld import World, compacted, picture, recovered, through_bytes, topics
@@ -29,7 +31,9 @@ START_MS = 1_000_000  # the world's wall clock at its beginning
 
 def world_of(**known):
     """A shard that keeps offsets for a minute and looks for older ones every ten seconds."""
-    setting = GroupSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS)
+    setting = GroupSettings(
+        offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS
+    )
     return World(setting, topics(**(known or {"foo": 3, "bar": 3})))
 
 
@@ -40,7 +44,9 @@ def kept(world, group_id="g"):
 
 
 def offset_tombstone(topic, partition, group_id="g"):
-    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+    return CoordinatorRecord(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition), None
+    )
 
 
 def stays_alive(world, member_id, epoch, elapsed_ms):
@@ -50,7 +56,7 @@ def stays_alive(world, member_id, epoch, elapsed_ms):
         world.advance(EVERY_MS)
 
 
-def test_the_offsets_of_a_group_without_members_go_a_retention_after_each_commit():
+def test_offsets_of_an_empty_group_expire_a_retention_after_each_commit():
     world = world_of()
     world.commit(-1, {("foo", 0): 5})
     world.advance(25_000)
@@ -93,7 +99,8 @@ def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else():
     stays_alive(world, "a", epoch, 3 * MINUTE_MS)
     assert kept(world) == [("foo", 0)]
     world.beat("a", -1)
-    world.advance(EVERY_MS)  # its offsets were committed long ago: what counts for a consumer group is that alone
+    # its offsets were committed long ago: what counts for a consumer group is that alone
+    world.advance(EVERY_MS)
     assert world.log[-3:] == [
         offset_tombstone("foo", 0),
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
@@ -166,15 +173,29 @@ COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of t
         pytest.param(classic(-1), [], id="empty-nobody-knows-since-when"),
         pytest.param(classic(START_MS, protocol_type=""), [], id="never-had-members"),
         pytest.param(classic(START_MS, subscribed("foo")), [("foo", 0)], id="stable"),
-        pytest.param(classic(0, subscribed("foo"), subscribed("bar")), [("bar", 0), ("foo", 0)], id="stable-reads-all"),
-        pytest.param(classic(0, subscribed("foo"), b"?"), [("bar", 0), ("foo", 0)], id="stable-unreadable"),
-        pytest.param(classic(0, b"any", protocol_type="connect"), [("bar", 0), ("foo", 0)], id="stable-no-consumers"),
+        pytest.param(
+            classic(0, subscribed("foo"), subscribed("bar")),
+            [("bar", 0), ("foo", 0)],
+            id="stable-reads-all",
+        ),
+        pytest.param(
+            classic(0, subscribed("foo"), b"?"), [("bar", 0), ("foo", 0)], id="stable-unreadable"
+        ),
+        pytest.param(
+            classic(0, b"any", protocol_type="connect"),
+            [("bar", 0), ("foo", 0)],
+            id="stable-no-consumers",
+        ),
     ],
 )
 def test_a_classic_group_keeps_what_it_may_need(group, left):
     world = world_of()
     value = OffsetCommitValue(offset=5, commit_timestamp=COMMITTED_MS)
-    world.log = [records.offset_commit("g", "foo", 0, value), records.offset_commit("g", "bar", 0, value), group]
+    world.log = [
+        records.offset_commit("g", "foo", 0, value),
+        records.offset_commit("g", "bar", 0, value),
+        group,
+    ]
     world.crash()
     world.advance(EVERY_MS)
     assert kept(world) == left
@@ -197,7 +218,10 @@ def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
         world.perform(world.shard.step(Tick(), world.now))
         appended.append(len(world.log) - before)
     assert appended == [10, 10, 5 + 3, 4 + 4, 4 + 0, 0]
-    assert (sorted(world.shard.ledger.offsets), world.shard.wake_at()) == (["g5", "g6"], MINUTE_MS + EVERY_MS)
+    assert (sorted(world.shard.ledger.offsets), world.shard.wake_at()) == (
+        ["g5", "g6"],
+        MINUTE_MS + EVERY_MS,
+    )
 
 
 def test_a_start_looks_after_a_whole_interval():
@@ -214,7 +238,11 @@ places = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
 deeds = st.one_of(
     st.tuples(st.just("commit"), st.sampled_from("gh"), places),
     st.tuples(st.just("lease"), st.sampled_from("gh"), places),
-    st.tuples(st.just("join"), st.sampled_from("gh"), st.sampled_from([("foo",), ("bar",), ("bar", "foo"), ()])),
+    st.tuples(
+        st.just("join"),
+        st.sampled_from("gh"),
+        st.sampled_from([("foo",), ("bar",), ("bar", "foo"), ()]),
+    ),
     st.tuples(st.just("leave"), st.sampled_from("gh"), st.none()),
     st.tuples(st.just("crash"), st.none(), st.none()),
     st.tuples(st.just("time"), st.sampled_from([1, 9_999, 10_000, 40_000]), st.none()),
@@ -227,7 +255,9 @@ class Story:
     def __init__(self):
         self.world = world_of()
         self.world.settings = GroupSettings(
-            offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS, group_consumer_session_timeout_ms=60_000
+            offsets_retention_minutes=1,
+            offsets_retention_check_interval_ms=EVERY_MS,
+            group_consumer_session_timeout_ms=60_000,
         )
         self.world.crash()
         self.commits = {}  # (group, topic, partition) -> when it may go, if it is not needed
@@ -236,9 +266,15 @@ class Story:
     def act(self, deed, first, second):
         world = self.world
         if deed in ("commit", "lease"):
-            version, lives_ms, lease = (4, 20_000, {"retention_time_ms": 20_000}) if deed == "lease" else (9, MINUTE_MS, {})
+            version, lives_ms, lease = (
+                (4, 20_000, {"retention_time_ms": 20_000})
+                if deed == "lease"
+                else (9, MINUTE_MS, {})
+            )
             if first not in self.wishes:
-                assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [Code.NONE]
+                assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
+                    Code.NONE
+                ]
                 self.commits[first, *second] = world.now.wall_ms + lives_ms
         elif deed == "join":
             answer = world.join("m", topics=second, group_id=first)
@@ -258,12 +294,18 @@ class Story:
         while self.world.mono_ms < until_ms:
             step_ms = min(EVERY_MS, until_ms - self.world.mono_ms)
             for group in self.wishes:
-                self.world.beat("m", self.world.shard.ledger.groups[group].saved.members["m"].epoch, group_id=group)
+                self.world.beat(
+                    "m",
+                    self.world.shard.ledger.groups[group].saved.members["m"].epoch,
+                    group_id=group,
+                )
             self.world.advance(step_ms)
             self.check()
 
     def check(self):
-        """Nothing that is needed or young is missing, and nothing is there that was not committed."""
+        """Nothing that is needed or young is missing, and nothing is there that was not
+        committed.
+        """
         there = {(group, *place) for group in "gh" for place in kept(self.world, group)}
         for place, ends_ms in list(self.commits.items()):
             is_needed = place[1] in self.wishes.get(place[0], ())
@@ -282,7 +324,9 @@ def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(story):
         world = told.world
         assert picture(world.shard) == picture(recovered(through_bytes(world.log), world.shard))
         for keep_tombstones in (True, False):
-            assert picture(world.shard) == picture(recovered(compacted(world.log, keep_tombstones), world.shard))
+            assert picture(world.shard) == picture(
+                recovered(compacted(world.log, keep_tombstones), world.shard)
+            )
     for group in "gh":
         told.act("leave", group, None)
     told.pass_time(MINUTE_MS + 2 * EVERY_MS)

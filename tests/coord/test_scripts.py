@@ -1,15 +1,14 @@
-"""Stories told to a real shard: `scripts/*.txt`, a line a step, what the shard says behind `>`; `pytest --rewrite` writes that.
+"""Stories told to a real shard: `scripts/*.txt`, a line a step, what the shard says behind `>`;
+`pytest --rewrite` writes that.
 
 A line with "#" is a remark. Steps:
-    topic foo 3                     the topic has that many partitions from now on
-    group at 21: A foo-0, B         the log holds a settled group with these members
-    A joins foo bar [as INSTANCE]   a complete first heartbeat
-    A beats                         a heartbeat that says nothing new
-    A beats owning foo-0 foo-1      a heartbeat that says what A still uses; alone "owning" says: nothing
-    A leaves / A goes for a while   for good / as a static member
-    time 3000                       milliseconds pass
-    crash                           the shard is rebuilt from its log
-    show                            the group: its state, its target, its members
+    topic foo 3                     the topic has that many partitions from now on group at 21: A
+    foo-0, B         the log holds a settled group with these members A joins foo bar [as INSTANCE]
+    a complete first heartbeat A beats                         a heartbeat that says nothing new A
+    beats owning foo-0 foo-1      a heartbeat that says what A still uses; alone "owning" says:
+    nothing A leaves / A goes for a while   for good / as a static member time 3000
+    milliseconds pass crash                           the shard is rebuilt from its log show
+    the group: its state, its target, its members
 """
 
 from pathlib import Path
@@ -23,7 +22,10 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.errors import Code
 from apportion.topics import Topic
-from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue, RecordTopicPartitions
+from apportion.wire.records.groups import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    RecordTopicPartitions,
+)
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -60,7 +62,13 @@ class Story:
             case [member, "joins", *wishes]:
                 wishes, _, instance = " ".join(wishes).partition(" as ")
                 self.instances[member] = instance or None
-                return self.beat(member, 0, subscribed_topic_names=wishes.split(), rebalance_timeout_ms=20_000, owned={})
+                return self.beat(
+                    member,
+                    0,
+                    subscribed_topic_names=wishes.split(),
+                    rebalance_timeout_ms=20_000,
+                    owned={},
+                )
             case [member, "beats"]:
                 return self.beat(member, self.epochs[member])
             case [member, "beats", "owning", *owned]:
@@ -87,13 +95,18 @@ class Story:
             member, *held = text.split()
             self.epochs[member] = epoch
             has = parts(by_topic(held))
-            given = tuple(RecordTopicPartitions(topic_id=part.topic_id, partitions=part.partitions) for part in has)
+            given = tuple(
+                RecordTopicPartitions(topic_id=part.topic_id, partitions=part.partitions)
+                for part in has
+            )
             value = ConsumerGroupCurrentMemberAssignmentValue(
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )
             log += [
                 records.member_metadata("g", member, said(rebalance_timeout_ms=20_000)),
-                records.target_assignment("g", member, [(part.topic_id, part.partitions) for part in has]),
+                records.target_assignment(
+                    "g", member, [(part.topic_id, part.partitions) for part in has]
+                ),
                 records.current_assignment("g", member, value),
             ]
         self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
@@ -109,7 +122,10 @@ class Story:
             return ["no group"]
         saved, units = group.saved, group.saved.units
         members = [member for _, member in sorted(saved.members.items())]
-        lines = [f"{group.state_name()}, group epoch {saved.epoch}", f"target assignment epoch {saved.assignment_epoch}"]
+        lines = [
+            f"{group.state_name()}, group epoch {saved.epoch}",
+            f"target assignment epoch {saved.assignment_epoch}",
+        ]
         lines += [
             f"  {member.member_id} shall have {named(units.by_topic(member.target.tolist()))}"
             for member in members
@@ -140,7 +156,11 @@ def names(topic_partitions):
 
 def named(held):
     """(topic id, partitions) as words."""
-    words = [f"{some.decode().lstrip('.').split('.')[0]}-{index}" for some, indexes in held for index in indexes]
+    words = [
+        f"{some.decode().lstrip('.').split('.')[0]}-{index}"
+        for some, indexes in held
+        for index in indexes
+    ]
     return " ".join(words) or "nothing"
 
 

@@ -22,7 +22,8 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster():
         "group_consumer_migration_policy": "bidirectional",
         "group_min_session_timeout_ms": 6_000,
         "group_max_session_timeout_ms": 1_800_000,
-        "group_initial_rebalance_delay_ms": 0,  # Kafka: 3 s, but 0 in the server.properties that it ships
+        # Kafka: 3 s, but 0 in the server.properties that it ships
+        "group_initial_rebalance_delay_ms": 0,
         "group_max_size": 2**31 - 1,
         "offsets_retention_minutes": 10_080,
         "offsets_retention_check_interval_ms": 600_000,
@@ -52,7 +53,10 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster():
     ],
 )
 def test_below_its_smallest_value_a_setting_is_refused(name, least):
-    with pytest.raises(ValueError, match=f"^{re.escape(name.replace('_', '.'))} must be at least {least}, not {least - 1}.$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^{re.escape(name.replace('_', '.'))} must be at least {least}, not {least - 1}.$",
+    ):
         GroupSettings(**{name: least - 1})
 
 
@@ -73,7 +77,12 @@ def test_the_smallest_values_go_together():
 
 
 def test_an_assignor_may_be_named_as_kafka_names_its_class():
-    settings = GroupSettings(group_consumer_assignors=("range", "org.apache.kafka.coordinator.group.assignor.UniformAssignor"))
+    settings = GroupSettings(
+        group_consumer_assignors=(
+            "range",
+            "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+        )
+    )
     assert settings.group_consumer_assignors == ("range", "uniform")
 
 
@@ -83,26 +92,37 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class():
         ({"group_consumer_max_size": 0}, "group.consumer.max.size must be at least 1, not 0."),
         (
             {"group_consumer_session_timeout_ms": 999},
-            "group.consumer.session.timeout.ms (999) must not be below group.consumer.min.session.timeout.ms (1000).",
+            "group.consumer.session.timeout.ms (999) must not be below "
+            "group.consumer.min.session.timeout.ms (1000).",
         ),
         (
             {"group_consumer_heartbeat_interval_ms": 20_000},
-            "group.consumer.heartbeat.interval.ms (20000) must not be above group.consumer.max.heartbeat.interval.ms (15000).",
+            "group.consumer.heartbeat.interval.ms (20000) must not be above "
+            "group.consumer.max.heartbeat.interval.ms (15000).",
         ),
         (
             {"group_consumer_heartbeat_interval_ms": 99},
-            "group.consumer.heartbeat.interval.ms (99) must not be below group.consumer.min.heartbeat.interval.ms (100).",
+            "group.consumer.heartbeat.interval.ms (99) must not be below "
+            "group.consumer.min.heartbeat.interval.ms (100).",
         ),
         (
             {"group_consumer_session_timeout_ms": 1000},
-            "group.consumer.heartbeat.interval.ms (1000) must be below group.consumer.session.timeout.ms (1000).",
+            "group.consumer.heartbeat.interval.ms (1000) must be below "
+            "group.consumer.session.timeout.ms (1000).",
         ),
-        ({"group_consumer_assignors": ()}, "group.consumer.assignors must name at least one assignor."),
+        (
+            {"group_consumer_assignors": ()},
+            "group.consumer.assignors must name at least one assignor.",
+        ),
         (
             {"group_consumer_session_timeout_ms": 60_001},
-            "group.consumer.session.timeout.ms (60001) must not be above group.consumer.max.session.timeout.ms (60000).",
+            "group.consumer.session.timeout.ms (60001) must not be above "
+            "group.consumer.max.session.timeout.ms (60000).",
         ),
-        ({"group_consumer_assignors": ("uniform", "uniform")}, "group.consumer.assignors must name each assignor once."),
+        (
+            {"group_consumer_assignors": ("uniform", "uniform")},
+            "group.consumer.assignors must name each assignor once.",
+        ),
         (
             {"group_consumer_assignors": ("sticky",)},
             "group.consumer.assignors: there is no assignor 'sticky'; there are uniform and range.",

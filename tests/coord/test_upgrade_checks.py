@@ -28,7 +28,10 @@ def join_as(world, name, protocols=(("range", None),), protocol_type="consumer")
         session_timeout_ms=SESSION_MS,
         rebalance_timeout_ms=REBALANCE_MS,
         protocol_type=protocol_type,
-        protocols=tuple(JoinGroupRequestProtocol(name=each, metadata=said or subscription) for each, said in protocols),
+        protocols=tuple(
+            JoinGroupRequestProtocol(name=each, metadata=said or subscription)
+            for each, said in protocols
+        ),
     )
     ticket = world.ask(request, 3)
     world.advance(0)
@@ -37,7 +40,12 @@ def join_as(world, name, protocols=(("range", None),), protocol_type="consumer")
 
 def sync_as(world, joined, assignment):
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
-    request = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=given)
+    request = SyncGroupRequest(
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        assignments=given,
+    )
     assert world.send(request, 4).error_code == Code.NONE
 
 
@@ -47,26 +55,44 @@ def said(user_data):
 
 def given(user_data=None, *indexes):
     parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes or (0,)),)
-    return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
+    return consumer_serde.encode(
+        ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data)
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "protocols", "protocol_type", "assignment", "why"),
     [
-        ({"group_consumer_migration_policy": "disabled"}, [("range", None)], "consumer", given(), "policy is disabled"),
-        ({"group_consumer_migration_policy": "downgrade"}, [("range", None)], "consumer", given(), "policy is downgrade"),
+        (
+            {"group_consumer_migration_policy": "disabled"},
+            [("range", None)],
+            "consumer",
+            given(),
+            "policy is disabled",
+        ),
+        (
+            {"group_consumer_migration_policy": "downgrade"},
+            [("range", None)],
+            "consumer",
+            given(),
+            "policy is downgrade",
+        ),
         ({}, [("range", None)], "connect", given(), "speak the connect protocol"),
         ({}, [("range", b"\0")], "consumer", given(), "malformed"),
         ({}, [("range", None)], "consumer", b"\0", "malformed"),
         ({}, [("mine", None)], "consumer", given(b"x"), "custom assignor mine"),
     ],
 )
-def test_a_group_that_cannot_be_upgraded_stays_as_it_is(settings, protocols, protocol_type, assignment, why):
+def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
+    settings, protocols, protocol_type, assignment, why
+):
     world = make_world(**settings)
     sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
     before = len(world.log)
     answer = world.join("c")
-    assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), answer
+    assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), (
+        answer
+    )
     assert (len(world.log), world.group().state_name()) == (before, "Stable")
     assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
     (note,) = world.notes  # once, however often a client asks
@@ -91,7 +117,9 @@ def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, wrote, 
 
 
 def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(world):
-    much = consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24)))
+    much = consumer_serde.encode(
+        ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24))
+    )
     several = [(f"p{number}", much) for number in range(5)]
     sync_as(world, join_as(world, "a", several), given())
     assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
@@ -111,10 +139,16 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
         ConsumerProtocolTopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)),
     )
     joined = join_as(world, "a")
-    sync_as(world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
+    sync_as(
+        world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts))
+    )
     assert world.join("c").error_code == Code.NONE
     held = world.group().saved.owners.owned(world.group().saved.units)
-    assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
+    assert held == {
+        (topic_id("foo"), 0): joined.member_id,
+        (topic_id("foo"), 1): "c",
+        (topic_id("foo"), 3): "c",
+    }
 
     world = make_world()
     a, b = classic(world, "a"), classic(world, "b")
@@ -127,7 +161,10 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
     leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
     leader.act()
     answer = world.join("c")
-    assert (answer.error_code, "one partition" in answer.error_message) == (Code.UNKNOWN_SERVER_ERROR, True)
+    assert (answer.error_code, "one partition" in answer.error_message) == (
+        Code.UNKNOWN_SERVER_ERROR,
+        True,
+    )
 
 
 def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):

@@ -20,7 +20,10 @@ def describe(world, *group_ids, **facts):
 
 
 def assignment(**partitions):
-    held = (TopicPartitions(topic_id=topic_id(name), topic_name=name, partitions=tuple(some)) for name, some in partitions.items())
+    held = (
+        TopicPartitions(topic_id=topic_id(name), topic_name=name, partitions=tuple(some))
+        for name, some in partitions.items()
+    )
     return Assignment(topic_partitions=tuple(held))
 
 
@@ -70,12 +73,19 @@ def test_a_deleted_topic_is_left_out_of_the_description():
     world.join("a")
     world.change_topics([])
     (group,) = describe(world, "g")
-    assert (group.members[0].assignment, group.members[0].target_assignment) == (Assignment(), Assignment())
+    assert (group.members[0].assignment, group.members[0].target_assignment) == (
+        Assignment(),
+        Assignment(),
+    )
 
 
 def test_what_cannot_be_described_says_why():
     assert describe(World(), "g", "") == (
-        DescribedGroup(group_id="g", error_code=Code.GROUP_ID_NOT_FOUND, error_message="There is no consumer group g."),
+        DescribedGroup(
+            group_id="g",
+            error_code=Code.GROUP_ID_NOT_FOUND,
+            error_message="There is no consumer group g.",
+        ),
         DescribedGroup(group_id="", error_code=Code.INVALID_GROUP_ID, error_message=None),
     )
 
@@ -83,13 +93,22 @@ def test_what_cannot_be_described_says_why():
 def test_operations_are_told_to_those_who_ask():
     world = World()
     world.join("a")
-    told = [describe(world, "g", include_authorized_operations=asked)[0].authorized_operations for asked in (False, True)]
+    told = [
+        describe(world, "g", include_authorized_operations=asked)[0].authorized_operations
+        for asked in (False, True)
+    ]
     assert told == [-(2**31), 0b1101_0100_1000]
 
 
-SIMPLE = ListedGroup(group_id="a-simple", protocol_type="", group_state="Empty", group_type="classic")
-EMPTY = ListedGroup(group_id="empty", protocol_type="consumer", group_state="Empty", group_type="consumer")
-STABLE = ListedGroup(group_id="stable", protocol_type="consumer", group_state="Stable", group_type="consumer")
+SIMPLE = ListedGroup(
+    group_id="a-simple", protocol_type="", group_state="Empty", group_type="classic"
+)
+EMPTY = ListedGroup(
+    group_id="empty", protocol_type="consumer", group_state="Empty", group_type="consumer"
+)
+STABLE = ListedGroup(
+    group_id="stable", protocol_type="consumer", group_state="Stable", group_type="consumer"
+)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +128,9 @@ def test_groups_are_listed_through_both_filters(states, types, listed):
     world.join("a", group_id="empty")
     world.beat("a", -1, group_id="empty")
     world.commit(-1, {("foo", 0): 1}, group_id="a-simple")
-    assert world.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
+    assert (
+        world.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
+    )
 
 
 def test_the_state_of_a_group_is_told_at_every_turn():
@@ -127,7 +148,16 @@ def test_the_state_of_a_group_is_told_at_every_turn():
     ):
         happens()
         states += [group.group_state for group in describe(world, "g")]
-    assert states == ["Stable", "Reconciling", "Reconciling", "Reconciling", "Stable", "Assigning", "Stable", "Empty"]
+    assert states == [
+        "Stable",
+        "Reconciling",
+        "Reconciling",
+        "Reconciling",
+        "Stable",
+        "Assigning",
+        "Stable",
+        "Empty",
+    ]
 
 
 def test_only_groups_without_members_are_deleted_with_their_offsets():
@@ -136,11 +166,19 @@ def test_only_groups_without_members_are_deleted_with_their_offsets():
     world.commit(2, {("foo", 0): 1}, "a")
     world.commit(-1, {("foo", 0): 1}, group_id="simple")
     ask = DeleteGroupsRequest(groups_names=("g", "none", "simple"))
-    assert [result.error_code for result in world.send(ask, 2).results] == [Code.NON_EMPTY_GROUP, Code.GROUP_ID_NOT_FOUND, 0]
+    assert [result.error_code for result in world.send(ask, 2).results] == [
+        Code.NON_EMPTY_GROUP,
+        Code.GROUP_ID_NOT_FOUND,
+        0,
+    ]
     world.beat("a", -1)
     written = len(world.log)
     assert world.send(ask, 2).results[0] == DeletableGroupResult(group_id="g")
-    assert [(record.key.__key__, record.value) for record in world.log[written:]] == [(1, None), (6, None), (3, None)]
+    assert [(record.key.__key__, record.value) for record in world.log[written:]] == [
+        (1, None),
+        (6, None),
+        (3, None),
+    ]
     assert (world.shard.ledger.groups, world.shard.ledger.offsets) == ({}, {})
     world.crash()
     assert world.send(ListGroupsRequest(), 5).groups == ()

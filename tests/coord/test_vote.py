@@ -1,4 +1,6 @@
-"""Which protocol a generation speaks: one that all speak, and of these the one that most like best."""
+"""Which protocol a generation speaks: one that all speak, and of these the one that most like
+best.
+"""
 
 import pytest
 from hypothesis import given
@@ -13,9 +15,19 @@ from apportion.coord.classic.election import select_protocol
         ([["range"]], "range"),
         ([["sticky", "range"], ["range", "sticky"], ["sticky", "range"]], "sticky"),
         ([["sticky", "range"], ["range", "sticky"]], "range"),  # a tie: the first by name
-        ([["roundrobin", "sticky", "range"], ["sticky", "range"], ["range", "sticky"], ["sticky", "range"]], "sticky"),
-        ([["new", "old"], ["new", "old"], ["old"]], "old"),  # most like another best, which one does not speak
-        ([["x", "b", "a"], ["y", "b", "a"]], "b"),  # each votes for its best of those that all speak
+        (
+            [
+                ["roundrobin", "sticky", "range"],
+                ["sticky", "range"],
+                ["range", "sticky"],
+                ["sticky", "range"],
+            ],
+            "sticky",
+        ),
+        # most like another best, which one does not speak
+        ([["new", "old"], ["new", "old"], ["old"]], "old"),
+        # each votes for its best of those that all speak
+        ([["x", "b", "a"], ["y", "b", "a"]], "b"),
     ],
 )
 def test_the_vote_of(ballots, elected):
@@ -23,7 +35,8 @@ def test_the_vote_of(ballots, elected):
 
 
 @given(
-    st.lists(st.permutations(["range", "sticky", "roundrobin", "mine"]), min_size=1, max_size=6), st.randoms(use_true_random=False)
+    st.lists(st.permutations(["range", "sticky", "roundrobin", "mine"]), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
 )
 def test_the_vote_does_not_depend_on_who_joined_first(ballots, chance):
     elected = select_protocol(ballots)

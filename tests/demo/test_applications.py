@@ -7,13 +7,15 @@ import pytest
 
 from demo.applications import Application
 
-# A driver with a child in a process group of its own. Whoever outlives the other long enough to notice says so in "goodbye".
+# A driver with a child in a process group of its own. Whoever outlives the other long enough to
+# notice says so in "goodbye".
 FAMILY = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 
 def watch(pid):
-    while os.path.exists(f"/proc/{pid}") and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]:
+    stat = Path(f"/proc/{pid}/stat")
+    while stat.exists() and "Z" not in stat.read_text().split(")")[1][:3]:
         pass
     Path("goodbye").touch()
 
@@ -53,6 +55,12 @@ def test_an_application_that_is_asked_to_stop_ends_in_order(family):
 
 
 def test_the_log_holds_what_the_application_said(tmp_path):
-    application = Application("talker", [sys.executable, "-c", "print('one'); print('two')"], tmp_path / "log", tmp_path)
+    application = Application(
+        "talker", [sys.executable, "-c", "print('one'); print('two')"], tmp_path / "log", tmp_path
+    )
     application._driver.wait(10)
-    assert (application.last_lines(1), application.exit_code, application.stopping) == ("two", 0, False)
+    assert (application.last_lines(1), application.exit_code, application.stopping) == (
+        "two",
+        0,
+        False,
+    )

@@ -31,7 +31,9 @@ def test_a_record_written_twice_is_a_duplicate_and_a_missing_one(tmp_path):
 
 
 def test_a_changed_sum_is_a_problem_that_says_both_figures(tmp_path):
-    assert judged(tmp_path, {"distance": [100, 200, 301]}).problems == ("distance: the table has 601, the CSV 600",)
+    assert judged(tmp_path, {"distance": [100, 200, 301]}).problems == (
+        "distance: the table has 601, the CSV 600",
+    )
 
 
 def test_an_empty_column_of_version_two_is_a_problem(tmp_path):

@@ -2,7 +2,9 @@ from demo.flights import Figures, figures, flights, message
 
 
 def test_the_whole_file_has_the_figures_that_the_demonstration_checks():
-    assert figures(flights()) == Figures(rows=336_776, distance=350_217_607, dep_delay=4_152_200, dep_delay_missing=8_255)
+    assert figures(flights()) == Figures(
+        rows=336_776, distance=350_217_607, dep_delay=4_152_200, dep_delay_missing=8_255
+    )
 
 
 def test_numbers_are_numbers_and_na_is_none():

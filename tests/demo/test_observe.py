@@ -1,4 +1,9 @@
-from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
+from apportion.wire.messages.consumer_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
 from demo.observe import Holder, holders, memory_mb
 
 TOPIC = bytes(range(16))
@@ -11,7 +16,11 @@ def group(*members):
             Member(
                 member_id=name,
                 member_epoch=epoch,
-                assignment=Assignment(topic_partitions=(TopicPartitions(topic_id=TOPIC, partitions=tuple(partitions)),)),
+                assignment=Assignment(
+                    topic_partitions=(
+                        TopicPartitions(topic_id=TOPIC, partitions=tuple(partitions)),
+                    )
+                ),
             )
             for name, epoch, partitions in members
         )
@@ -24,7 +33,10 @@ def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has
     assert asked == before
     answered = holders(asked, group(("a", 2, [0]), ("b", 2, [])), TOPIC)
     assert answered == {0: Holder("a", 2)}
-    assert holders(answered, group(("a", 2, [0]), ("b", 2, [1])), TOPIC) == {0: Holder("a", 2), 1: Holder("b", 2)}
+    assert holders(answered, group(("a", 2, [0]), ("b", 2, [1])), TOPIC) == {
+        0: Holder("a", 2),
+        1: Holder("b", 2),
+    }
 
 
 def test_a_member_that_is_gone_holds_nothing():

@@ -1,4 +1,6 @@
-"""The demonstration itself, with its first 10,000 flights: the same script, processes and checks as `make demo`."""
+"""The demonstration itself, with its first 10,000 flights: the same script, processes and checks as
+`make demo`.
+"""
 
 import json
 import os
@@ -22,16 +24,29 @@ def played(tmp_path_factory):
 def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(played):
     out, code = played
     found = json.loads((out / "summary.json").read_text())
-    facts = {name: found[name] for name in ("rows_in", "rows_out", "duplicates", "missing", "checks_ok", "problems")}
+    facts = {
+        name: found[name]
+        for name in ("rows_in", "rows_out", "duplicates", "missing", "checks_ok", "problems")
+    }
     assert (code, facts) == (
         0,
-        {"rows_in": FLIGHTS, "rows_out": FLIGHTS, "duplicates": 0, "missing": 0, "checks_ok": True, "problems": []},
+        {
+            "rows_in": FLIGHTS,
+            "rows_out": FLIGHTS,
+            "duplicates": 0,
+            "missing": 0,
+            "checks_ok": True,
+            "problems": [],
+        },
     )
 
 
 def test_every_change_of_the_membership_is_told_with_its_cause_and_its_end(played):
     events = json.loads((played[0] / "summary.json").read_text())["events"]
-    assert sorted((event["cause"], event["member"]) for event in events[:2]) == [("join", "v1-a"), ("join", "v1-b")]
+    assert sorted((event["cause"], event["member"]) for event in events[:2]) == [
+        ("join", "v1-a"),
+        ("join", "v1-b"),
+    ]
     assert [(event["cause"], event["member"]) for event in events[2:]] == [
         ("session", "v1-a"),
         ("join", "v2"),
@@ -41,7 +56,8 @@ def test_every_change_of_the_membership_is_told_with_its_cause_and_its_end(playe
     assert all(event["converged_ms"] is not None for event in events)
     lost = events[2]
     assert lost["partitions_moved"] == 6
-    assert lost["longest_unowned_ms"] >= 4_000  # a session lasts 6 s and began with the last heartbeat; nobody said goodbye
+    # a session lasts 6 s and began with the last heartbeat; nobody said goodbye
+    assert lost["longest_unowned_ms"] >= 4_000
 
 
 def test_the_picture_shows_who_owned_what(played):
@@ -51,12 +67,18 @@ def test_the_picture_shows_who_owned_what(played):
 
 
 def test_no_process_of_the_run_is_left(played):
-    here = [child for child in psutil.Process(os.getpid()).children(recursive=True) if "demo.pipeline" in command_of(child)]
+    here = [
+        child
+        for child in psutil.Process(os.getpid()).children(recursive=True)
+        if "demo.pipeline" in command_of(child)
+    ]
     assert here == []
 
 
 def command_of(process):
-    """Return the command line of a process; "" of one that has ended, such as another test's that nobody has waited for yet."""
+    """Return the command line of a process; "" of one that has ended, such as another test's that
+    nobody has waited for yet.
+    """
     try:
         return " ".join(process.cmdline())
     except psutil.NoSuchProcess:  # a zombie, too
@@ -65,10 +87,15 @@ def command_of(process):
 
 def test_a_run_that_nobody_was_lost_in_has_not_shown_what_it_should():
     lost = {"cause": "session"}
-    assert [exit_code({"checks_ok": ok, "events": seen}) for ok, seen in ((True, [lost]), (True, []), (False, [lost]))] == [0, 1, 1]
+    assert [
+        exit_code({"checks_ok": ok, "events": seen})
+        for ok, seen in ((True, [lost]), (True, []), (False, [lost]))
+    ] == [0, 1, 1]
 
 
-def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_sentence(tmp_path, monkeypatch, capsys):
+def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_sentence(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
     assert main(["--flights", "1000", "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err

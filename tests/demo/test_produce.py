@@ -19,7 +19,12 @@ def test_events_flow_slowly_until_they_may_finish_and_then_all_are_acknowledged(
         producer.join(30)
         ends = cluster.list_offsets(partitions_of(topic), LATEST)
         cluster.close()
-    assert (producer.error, producer.sent, producer.acknowledged, sum(ends.values())) == (None, 1_000, 1_000, 1_000)
+    assert (producer.error, producer.sent, producer.acknowledged, sum(ends.values())) == (
+        None,
+        1_000,
+        1_000,
+        1_000,
+    )
 
 
 def test_a_producer_that_is_ended_early_has_no_error():

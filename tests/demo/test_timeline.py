@@ -20,7 +20,12 @@ def test_a_dead_member_owns_nothing_from_its_death_on():
 
 
 def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner():
-    samples = [sample(0, "ab"), sample(200, "ab"), sample(300, "a ".replace(" ", "")), sample(400, "aa")]
+    samples = [
+        sample(0, "ab"),
+        sample(200, "ab"),
+        sample(300, "a ".replace(" ", "")),
+        sample(400, "aa"),
+    ]
     samples[2] = Sample(300, {0: "a"}, frozenset("a"), False, {})
     assert events(samples, [Death(150, "b")], 2) == [
         Event("join", "a", 0, 0, 2, 0),
@@ -37,7 +42,10 @@ def test_a_join_and_a_leave_count_what_moved_and_what_stood_still():
         Sample(300, {1: "b"}, frozenset("b"), False, {}),
         sample(400, "bb"),
     ]
-    assert events(samples, [], 2)[1:] == [Event("join", "b", 100, 100, 1, 100), Event("leave", "a", 300, 100, 1, 100)]
+    assert events(samples, [], 2)[1:] == [
+        Event("join", "b", 100, 100, 1, 100),
+        Event("leave", "a", 300, 100, 1, 100),
+    ]
 
 
 def test_a_rebalance_that_never_ends_has_no_time_of_convergence():
@@ -69,21 +77,39 @@ def test_the_picture_shows_every_spell_and_every_event():
 
 def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap():
     seen = [(0, 10), (10, 10), (10, 10), (10, 20), (20, 20)]  # committed, end
-    samples = [Sample(at * 100, {0: "a"}, frozenset("a"), True, {0: seen[at][0]}, {0: seen[at][1]}) for at in range(5)]
+    samples = [
+        Sample(at * 100, {0: "a"}, frozenset("a"), True, {0: seen[at][0]}, {0: seen[at][1]})
+        for at in range(5)
+    ]
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 200, 0)
 
 
 def test_a_sample_tells_rows_lag_and_shares():
-    seen = Sample(0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4})
-    assert (seen.written, seen.lag, seen.owned_by("a"), seen.converged(3), seen.converged(4)) == (12, 5, [0, 2], True, False)
+    seen = Sample(
+        0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4}
+    )
+    assert (seen.written, seen.lag, seen.owned_by("a"), seen.converged(3), seen.converged(4)) == (
+        12,
+        5,
+        [0, 2],
+        True,
+        False,
+    )
 
 
 def test_a_gap_in_which_the_owner_changed_is_told_apart():
-    seen = [("a", 0), ("a", 10), ("a", 20), ("b", 30), ("b", 30), ("b", 40)]  # a commits 30 and lets go at once
-    samples = [Sample(at * 100, {0: owner}, frozenset("ab"), True, {0: offset}) for at, (owner, offset) in enumerate(seen)]
+    # a commits 30 and lets go at once
+    seen = [("a", 0), ("a", 10), ("a", 20), ("b", 30), ("b", 30), ("b", 40)]
+    samples = [
+        Sample(at * 100, {0: owner}, frozenset("ab"), True, {0: offset})
+        for at, (owner, offset) in enumerate(seen)
+    ]
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 200)
 
 
 def test_what_was_committed_before_the_first_look_begins_no_gap():
-    samples = [sample(at * 100, "a", committed=seen) for at, seen in enumerate([{}, {0: 0}, {0: 0}, {0: 10}, {0: 20}])]
+    samples = [
+        sample(at * 100, "a", committed=seen)
+        for at, seen in enumerate([{}, {0: 0}, {0: 0}, {0: 10}, {0: 20}])
+    ]
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 0)

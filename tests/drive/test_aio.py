@@ -36,7 +36,13 @@ def run(deed, sync=lambda paths: None):
     toy, done = Toy(), []
 
     async def play():
-        driver = LoopDriver(toy, sync=sync, carry_out=done.append, broken=done.append, loop=asyncio.get_running_loop())
+        driver = LoopDriver(
+            toy,
+            sync=sync,
+            carry_out=done.append,
+            broken=done.append,
+            loop=asyncio.get_running_loop(),
+        )
         await deed(toy, driver)
         await driver.stop()
 

@@ -1,4 +1,6 @@
-"""The thread driver: steps, deadlines while an errand blocks, order, and what becomes of a defect."""
+"""The thread driver: steps, deadlines while an errand blocks, order, and what becomes of a
+defect.
+"""
 
 import threading
 from dataclasses import dataclass, field
@@ -72,7 +74,9 @@ def test_a_deadline_is_kept_while_an_errand_blocks():
 
 def test_errands_are_done_one_after_the_other():
     machine = Recorder()
-    driver, steps, _, _ = driven(machine, lambda action: (lambda: f"done {action}") if isinstance(action, int) else None)
+    driver, steps, _, _ = driven(
+        machine, lambda action: (lambda: f"done {action}") if isinstance(action, int) else None
+    )
     driver.start("test")
     driver.post(1)
     driver.post(2)

@@ -1,4 +1,6 @@
-"""The fragments of changelog.d: each has a category, and says in the imperative what users notice."""
+"""The fragments of changelog.d: each has a category, and says in the imperative what users
+notice.
+"""
 
 import re
 import tomllib
@@ -6,7 +8,10 @@ import tomllib
 from tools.pages import ROOT
 
 FRAGMENTS = sorted(path for path in (ROOT / "changelog.d").glob("*") if path.name != "README.md")
-CATEGORIES = {row["directory"] for row in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]["type"]}
+CATEGORIES = {
+    row["directory"]
+    for row in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]["type"]
+}
 
 
 def test_every_fragment_has_a_slug_and_a_category():
@@ -20,5 +25,7 @@ def test_no_fragment_begins_with_a_noun_or_a_heading():
 
 
 def test_the_page_of_the_fragments_names_every_category():
-    told = re.findall(r"^\| `(\w+)` \|", (ROOT / "changelog.d" / "README.md").read_text(), re.MULTILINE)
+    told = re.findall(
+        r"^\| `(\w+)` \|", (ROOT / "changelog.d" / "README.md").read_text(), re.MULTILINE
+    )
     assert set(told) == CATEGORIES

@@ -1,4 +1,6 @@
-"""docs/clients.md: its table shows what is run, with the versions that are installed. Run, it prints it."""
+"""docs/clients.md: its table shows what is run, with the versions that are installed. Run, it
+prints it.
+"""
 
 import json
 import re
@@ -10,7 +12,10 @@ from tests.compat.test_java_clients import ASSIGNORS
 
 ROOT = Path(__file__).resolve().parents[2]
 JAVA = "Java's kafka-clients"
-HEAD = "| client | version | classic groups, with the assignors | KIP-848 groups | static members |\n|---|---|---|---|---|"
+HEAD = (
+    "| client | version | classic groups, with the assignors | KIP-848 groups | static "
+    "members |\n|---|---|---|---|---|"
+)
 
 
 def found(pattern, path):
@@ -32,19 +37,33 @@ def row(client, lanes):
     classic = [lane for lane in lanes if lane.strategy != "consumer"]
     static = [lane for lane in classic if lane.static]
     words = (
-        "come back" if static and static[0].stays else "come back if they die; closing one is leaving" if static else "it has none"
+        "come back"
+        if static and static[0].stays
+        else "come back if they die; closing one is leaving"
+        if static
+        else "it has none"
     )
     modern = "yes" if len(classic) < len(lanes) else "it has none"
-    own, ours = ([lane.strategy for lane in classic if lane.adapted is adapted] for adapted in (False, True))
+    own, ours = (
+        [lane.strategy for lane in classic if lane.adapted is adapted] for adapted in (False, True)
+    )
     assignors = ", ".join(own) + (f"; from `apportion.adapters`: {', '.join(ours)}" if ours else "")
     return f"| {client} | {version_of(lanes[0])} | {assignors} | {modern} | {words} |"
 
 
 def table():
     """The table as it should stand in the page."""
-    lanes = [*LANES, *(Lane(JAVA, "java", each, static=each != "consumer") for each in (*ASSIGNORS, "consumer"))]
+    lanes = [
+        *LANES,
+        *(Lane(JAVA, "java", each, static=each != "consumer") for each in (*ASSIGNORS, "consumer")),
+    ]
     clients = dict.fromkeys(lane.client for lane in lanes)
-    return "\n".join([HEAD, *(row(client, [lane for lane in lanes if lane.client == client]) for client in clients)])
+    return "\n".join(
+        [
+            HEAD,
+            *(row(client, [lane for lane in lanes if lane.client == client]) for client in clients),
+        ]
+    )
 
 
 def test_the_table_shows_what_is_run():

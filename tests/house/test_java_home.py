@@ -22,7 +22,10 @@ def java(home: Path, version: str) -> Path:
     """A program that reports itself as that Java."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(f"#!/bin/sh\necho '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n")
+    launcher.write_text(
+        f"#!/bin/sh\necho '    java.home = {home}' >&2\necho '    "
+        f"java.specification.version = {version}' >&2\n"
+    )
     launcher.chmod(0o755)
     return home
 
@@ -40,19 +43,24 @@ def test_java_home_comes_before_the_path(java_home, tmp_path, capsys):
 
 
 def test_a_java_on_the_path_says_its_own_home(java_home, tmp_path):
-    assert java_home.own_java_or_none(environment(None, java(tmp_path / "b", "25"))) == str(tmp_path / "b")
+    assert java_home.own_java_or_none(environment(None, java(tmp_path / "b", "25"))) == str(
+        tmp_path / "b"
+    )
 
 
 def test_an_unknown_version_is_passed_over_and_named(java_home, tmp_path, capsys):
     old, good = java(tmp_path / "old", "1.8"), java(tmp_path / "good", "17")
     assert java_home.own_java_or_none(environment(old, good)) == str(good)
-    assert capsys.readouterr().err == (f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; wanted: 17, 21 or 25\n")
+    assert capsys.readouterr().err == (
+        f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; wanted: 17, 21 or 25\n"
+    )
 
 
 def test_a_java_home_without_a_java_is_passed_over_and_named(java_home, tmp_path, capsys):
     assert java_home.own_java_or_none(environment(tmp_path / "gone")) is None
     assert capsys.readouterr().err == (
-        f"apportion: the Java of JAVA_HOME ({tmp_path}/gone/bin/java) does not start; wanted: 17, 21 or 25\n"
+        f"apportion: the Java of JAVA_HOME ({tmp_path}/gone/bin/java) does not start; "
+        "wanted: 17, 21 or 25\n"
     )
 
 
@@ -62,5 +70,7 @@ def test_the_launcher_drops_the_missing_module_and_nothing_else(java_home, tmp_p
     echo.chmod(0o755)
     java_home.write_launcher(tmp_path / "home", str(echo))
     asked = ["-Xmx1g", java_home.MISSING_MODULE, "--add-modules=other", "two words", ""]
-    said = subprocess.run([tmp_path / "home" / "bin" / "java", *asked], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [tmp_path / "home" / "bin" / "java", *asked], capture_output=True, text=True, check=True
+    ).stdout
     assert said == "-Xmx1g\n--add-modules=other\ntwo words\n\n"

@@ -1,4 +1,6 @@
-"""tools/long.py: which searches there are, and that a failure is told with the command that plays it again."""
+"""tools/long.py: which searches there are, and that a failure is told with the command that plays
+it again.
+"""
 
 import shlex
 import subprocess
@@ -17,7 +19,9 @@ def test_every_search_is_a_command_with_its_seed():
 
 
 def test_ci_takes_a_sample_of_those_that_have_a_small_size():
-    assert [search.name for search in chosen([], is_sample=True)] == [search.name for search in SEARCHES if search.sample]
+    assert [search.name for search in chosen([], is_sample=True)] == [
+        search.name for search in SEARCHES if search.sample
+    ]
     assert chosen([], is_sample=False) == list(SEARCHES)
     assert [search.name for search in chosen(["kills"], is_sample=True)] == ["kills"]
 
@@ -26,7 +30,11 @@ def test_ci_takes_a_sample_of_those_that_have_a_small_size():
 def searches(monkeypatch):
     """Two searches instead of the real ones; the second fails."""
     command = "{python} -c 'raise SystemExit({size} - 4)'"
-    monkeypatch.setattr(long, "SEARCHES", (Search("holds", command, 4, 4), Search("fails", command + " {seed}", 4, 7)))
+    monkeypatch.setattr(
+        long,
+        "SEARCHES",
+        (Search("holds", command, 4, 4), Search("fails", command + " {seed}", 4, 7)),
+    )
 
 
 def test_a_search_that_fails_is_told_with_its_seed(searches, capfd):
@@ -34,13 +42,18 @@ def test_a_search_that_fails_is_told_with_its_seed(searches, capfd):
     said = capfd.readouterr().out
     assert "== holds: holds after" in said
     assert "== fails: exit code 3 after" in said
-    again = "make long ARGS='--seed 17 --only fails --sample'\nwhich is\n    .venv/bin/python -c 'raise SystemExit(7 - 4)' 17\n"
+    again = (
+        "make long ARGS='--seed 17 --only fails --sample'\nwhich is\n    .venv/bin/python -c "
+        "'raise SystemExit(7 - 4)' 17\n"
+    )
     assert said.endswith(f"fails failed. Again:\n    {again}")
 
 
 def test_a_seed_is_fresh_unless_it_is_said(searches, capfd):
     assert [main([]), main([])] == [0, 0]
-    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("== fails: .venv")]
+    lines = [
+        line for line in capfd.readouterr().out.splitlines() if line.startswith("== fails: .venv")
+    ]
     assert len({*lines}) == 2
 
 

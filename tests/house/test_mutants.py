@@ -1,4 +1,6 @@
-"""tools/mutants.py: which mutants there are, that the changed module is the one that runs, and what is said of the survivors."""
+"""tools/mutants.py: which mutants there are, that the changed module is the one that runs, and what
+is said of the survivors.
+"""
 
 import json
 from pathlib import Path
@@ -27,7 +29,9 @@ SOURCE = dedent('''
 
 
 def small_project(place):
-    """A project with one module in each room, and a test that sees some of what may change in them."""
+    """A project with one module in each room, and a test that sees some of what may change in
+    them.
+    """
     files = {
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n',
         "src/apportion/__init__.py": "",
@@ -66,8 +70,14 @@ def mutant(operator, occurrence=0):
 
 def test_a_mutant_says_what_it_changes():
     turned = mutant("ReplaceComparisonOperator_Lt_Gt")
-    assert turned.change == "- return b if a is None or b < a else a\n+ return b if a is None or b > a else a"
-    assert (turned.name, turned.module) == ("coord/least.py ReplaceComparisonOperator_Lt_Gt 0", "apportion.coord.least")
+    assert (
+        turned.change
+        == "- return b if a is None or b < a else a\n+ return b if a is None or b > a else a"
+    )
+    assert (turned.name, turned.module) == (
+        "coord/least.py ReplaceComparisonOperator_Lt_Gt 0",
+        "apportion.coord.least",
+    )
     assert mutant_or_none(SOURCE, "ReplaceComparisonOperator_Lt_Gt", 1) is None
 
 
@@ -91,7 +101,9 @@ def test_only_what_changes_code_is_a_mutant(operator, occurrence, changes):
 def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant():
     before = compiled(SOURCE)
     assert not changes_code(before, SOURCE.replace("Words - words", "Other words"))
-    assert not changes_code(before, SOURCE.replace("\n\n", "\n\n\n# why\n").replace("b < a", "(b  <  a)"))
+    assert not changes_code(
+        before, SOURCE.replace("\n\n", "\n\n\n# why\n").replace("b < a", "(b  <  a)")
+    )
     assert not changes_code(before, SOURCE.replace("b < a", "b <"))
     assert not changes_code(compiled("A = 1 << 1"), "A = 1 * 2")
     assert changes_code(compiled("A = 1"), "A = True")
@@ -100,7 +112,8 @@ def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant():
 def test_the_sample_is_the_same_twice_and_a_smaller_one_is_part_of_it(tmp_path):
     package = some_of_ours(tmp_path)
     large, again, small, other = (
-        [each.name for each in sample(package, count, seed)] for count, seed in ((30, 1), (30, 1), (10, 1), (30, 2))
+        [each.name for each in sample(package, count, seed)]
+        for count, seed in ((30, 1), (30, 1), (10, 1), (30, 2))
     )
     assert large == again
     assert len(set(large)) == 30
@@ -119,8 +132,13 @@ def test_the_sample_hardly_moves_when_a_line_is_written(tmp_path):
 
 def test_every_point_has_its_line(tmp_path):
     package = some_of_ours(tmp_path)
-    comparisons = [point for point in points(package) if point.operator == "ReplaceComparisonOperator_Lt_LtE"]
-    lines = {file.relative_to(package).as_posix(): file.read_text().splitlines() for file in package.rglob("*.py")}
+    comparisons = [
+        point for point in points(package) if point.operator == "ReplaceComparisonOperator_Lt_LtE"
+    ]
+    lines = {
+        file.relative_to(package).as_posix(): file.read_text().splitlines()
+        for file in package.rglob("*.py")
+    }
     assert len(comparisons) == 2
     assert [point for point in comparisons if "<" not in lines[point.file][point.line - 1]] == []
 
@@ -128,7 +146,10 @@ def test_every_point_has_its_line(tmp_path):
 def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
     root = small_project(tmp_path / "root")
     tree = Tree(root, tmp_path / "tree")
-    seen, missed = mutant("ReplaceComparisonOperator_Lt_Gt"), mutant("ReplaceComparisonOperator_Lt_LtE")
+    seen, missed = (
+        mutant("ReplaceComparisonOperator_Lt_Gt"),
+        mutant("ReplaceComparisonOperator_Lt_LtE"),
+    )
     findings = []
     for each in (missed, seen, None, missed):
         if each is None:
@@ -137,14 +158,21 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
             with tree.holding(each):
                 findings.append(tree.tests(each, limit_s=60))
     test = "tests/coord/test_least.py::test_the_lesser_is_returned"
-    assert [(each["killed"], each.get("what")) for each in findings] == [(False, None), (True, test), (False, None), (False, None)]
+    assert [(each["killed"], each.get("what")) for each in findings] == [
+        (False, None),
+        (True, test),
+        (False, None),
+        (False, None),
+    ]
     assert (tree.place / "src/apportion/coord/least.py").read_text() == SOURCE
     assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
 
 
 def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path):
     root = small_project(tmp_path / "root")
-    endless = Mutant(Point("coord/least.py", "AddNot", 0, 1), SOURCE, SOURCE + "\nwhile True:\n    pass\n")
+    endless = Mutant(
+        Point("coord/least.py", "AddNot", 0, 1), SOURCE, SOURCE + "\nwhile True:\n    pass\n"
+    )
     tree = Tree(root, tmp_path / "tree")
     with tree.holding(endless):
         found = tree.tests(endless, limit_s=3)
@@ -158,7 +186,10 @@ def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path):
     test.write_text(elsewhere + test.read_text())
     tree = Tree(root, tmp_path / "tree")
     shown = mutant("AddNot")
-    with tree.holding(shown), pytest.raises(RuntimeError, match=r"apportion\.coord\.least was imported from elsewhere"):
+    with (
+        tree.holding(shown),
+        pytest.raises(RuntimeError, match=r"apportion\.coord\.least was imported from elsewhere"),
+    ):
         tree.tests(shown, limit_s=60)
 
 
@@ -178,9 +209,14 @@ def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
     (root / "src/apportion/sim").mkdir()
     (root / "src/apportion/sim/play.py").write_text(PLAY)
     (root / "src/apportion/sim/kernel").mkdir()
-    (root / "src/apportion/sim/kernel/scenario.py").write_text("def drawn(seed):\n    return seed\n")
+    (root / "src/apportion/sim/kernel/scenario.py").write_text(
+        "def drawn(seed):\n    return seed\n"
+    )
     tree = Tree(root, tmp_path / "tree")
-    sound, raised = tree.seeds(None, 8, [2], seed_limit_s=30), tree.seeds(None, 8, [], seed_limit_s=30)
+    sound, raised = (
+        tree.seeds(None, 8, [2], seed_limit_s=30),
+        tree.seeds(None, 8, [], seed_limit_s=30),
+    )
     seen = mutant("ReplaceComparisonOperator_Lt_Gt")
     with tree.holding(seen):
         broken = tree.seeds(seen, 8, [2], seed_limit_s=30)
@@ -207,9 +243,15 @@ def test_what_was_found_out_is_kept_while_it_holds(tmp_path):
 
 
 def test_survivors_are_explained_by_their_change():
-    text = "# said\n\ncoord/least.py\n- b < a\n+ b <= a\nequivalent: equal numbers are\none number\n"
-    assert explanations(text) == {("coord/least.py", "b < a", "b <= a"): ("equivalent", "equal numbers are one number")}
-    with pytest.raises(ValueError, match=r"after the change of coord/least\.py stands one of equivalent"):
+    text = (
+        "# said\n\ncoord/least.py\n- b < a\n+ b <= a\nequivalent: equal numbers are\none number\n"
+    )
+    assert explanations(text) == {
+        ("coord/least.py", "b < a", "b <= a"): ("equivalent", "equal numbers are one number")
+    }
+    with pytest.raises(
+        ValueError, match=r"after the change of coord/least\.py stands one of equivalent"
+    ):
         explanations(text.replace("equivalent", "whatever"))
 
 

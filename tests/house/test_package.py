@@ -1,8 +1,8 @@
 """Wheel and sdist: what is in them, and that the wheel works where nothing else of the project is.
 
-Nothing is fetched. The build uses the pinned setuptools of `.venv`; the new environment gets the wheel from pip, and links to
-those packages of `.venv` that the wheel declares as dependencies, and to no others. So a dependency that is used and not
-declared is a failure here.
+Nothing is fetched. The build uses the pinned setuptools of `.venv`; the new environment gets the
+wheel from pip, and links to those packages of `.venv` that the wheel declares as dependencies, and
+to no others. So a dependency that is used and not declared is a failure here.
 """
 
 import re
@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def tracked() -> list[str]:
     """Every file that git tracks or would add."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return [name for name in names if (ROOT / name).is_file()]
 
 
@@ -51,7 +53,17 @@ def python(built, tmp_path_factory):
     home = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     python = home / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+    ]
     subprocess.run([*pip, str(built[0])], check=True)
     (site,) = home.glob("lib/python*/site-packages")
     for name in dependencies("apportion"):
@@ -65,7 +77,11 @@ def dependencies(name: str) -> set[str]:
     todo = [name]
     while todo:
         needed = [Requirement(text) for text in distribution(todo.pop()).requires or ()]
-        names = {each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})}
+        names = {
+            each.name
+            for each in needed
+            if each.marker is None or each.marker.evaluate({"extra": ""})
+        }
         todo += names - found
         found |= names
     return found
@@ -74,14 +90,20 @@ def dependencies(name: str) -> set[str]:
 def link(name: str, site: Path) -> None:
     """Link what a package has installed into another site-packages."""
     package = distribution(name)
-    for top in {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}:
+    for top in {
+        file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")
+    }:
         target = site / top
         if not target.exists():
             target.symlink_to(Path(str(package.locate_file(top))).resolve())
 
 
 def test_the_wheel_has_every_module_and_nothing_else(built):
-    modules = {name.removeprefix("src/") for name in tracked() if name.startswith("src/") and not name.endswith(".md")}
+    modules = {
+        name.removeprefix("src/")
+        for name in tracked()
+        if name.startswith("src/") and not name.endswith(".md")
+    }
     with zipfile.ZipFile(built[0]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == modules
@@ -104,14 +126,22 @@ def test_the_sdist_builds_without_the_repository(built):
 
 
 def test_the_version_is_written_once():
-    assert [name for name in tracked() if name.startswith("src/") and f'"{__version__}"' in (ROOT / name).read_text()] == [
-        "src/apportion/__init__.py"
-    ]
+    assert [
+        name
+        for name in tracked()
+        if name.startswith("src/") and f'"{__version__}"' in (ROOT / name).read_text()
+    ] == ["src/apportion/__init__.py"]
 
 
 def test_the_installed_wheel_runs_the_broker_of_the_readme(python, tmp_path):
-    example = re.search(r"```python\n(from apportion\.broker import .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    done = subprocess.run([python, "-c", example[1]], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    example = re.search(
+        r"```python\n(from apportion\.broker import .*?)```",
+        (ROOT / "README.md").read_text(),
+        re.DOTALL,
+    )
+    done = subprocess.run(
+        [python, "-c", example[1]], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
 

@@ -12,7 +12,9 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 def pages():
     """Every page that git tracks or would add."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert "README.md" in names
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
@@ -24,7 +26,12 @@ def targets(page):
 
 
 def test_every_link_leads_somewhere():
-    assert [(page.name, target.name) for page in pages() for target in targets(page) if not target.exists()] == []
+    assert [
+        (page.name, target.name)
+        for page in pages()
+        for target in targets(page)
+        if not target.exists()
+    ] == []
 
 
 def test_every_page_of_the_docs_is_linked():
@@ -34,15 +41,26 @@ def test_every_page_of_the_docs_is_linked():
 
 def test_the_index_of_decisions_lists_every_decision_by_its_title():
     folder = ROOT / "docs" / "decisions"
-    listed = re.findall(r"^- \[(\d+\. [^\]]*)\]\(([^)]*)\)$", (folder / "README.md").read_text(), re.MULTILINE)
-    titles = {page.name: page.read_text().splitlines()[0].removeprefix("# ") for page in folder.glob("0*.md")}
+    listed = re.findall(
+        r"^- \[(\d+\. [^\]]*)\]\(([^)]*)\)$", (folder / "README.md").read_text(), re.MULTILINE
+    )
+    titles = {
+        page.name: page.read_text().splitlines()[0].removeprefix("# ")
+        for page in folder.glob("0*.md")
+    }
     assert {name: title for title, name in listed} == titles
 
 
 def test_every_module_that_a_page_names_is_there():
-    """Decisions and the changelog speak of their time; every other page speaks of the code as it is."""
+    """Decisions and the changelog speak of their time; every other page speaks of the code as it
+    is.
+    """
     roots = (ROOT, ROOT / "src" / "apportion", ROOT / "tests", ROOT / "tests" / "kafka")
     named = re.compile(r"`([a-z_]+/[a-z_/]+\.py)\b")
-    living = [page for page in pages() if not {"decisions", "changelog.d", "rooms.md"} & set(page.parts)]
+    living = [
+        page for page in pages() if not {"decisions", "changelog.d", "rooms.md"} & set(page.parts)
+    ]
     faults = [(page.name, name) for page in living for name in named.findall(page.read_text())]
-    assert [fault for fault in faults if not any((root / fault[1]).exists() for root in roots)] == []
+    assert [
+        fault for fault in faults if not any((root / fault[1]).exists() for root in roots)
+    ] == []

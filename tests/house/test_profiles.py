@@ -1,4 +1,6 @@
-"""tests/profiles.py: a profile changes how many examples each property tries, and `ci` changes nothing."""
+"""tests/profiles.py: a profile changes how many examples each property tries, and `ci` changes
+nothing.
+"""
 
 from types import SimpleNamespace
 
@@ -10,7 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests import profiles
 
 
-@pytest.fixture(params=[("quick", 4, 10), ("ci", 40, 100), ("long", 800, 2_000)], ids=lambda row: row[0])
+@pytest.fixture(
+    params=[("quick", 4, 10), ("ci", 40, 100), ("long", 800, 2_000)], ids=lambda row: row[0]
+)
 def profile(request):
     """A loaded profile, and what is left in it of forty and of a hundred examples."""
     before = settings.get_current_profile_name()
@@ -27,7 +31,8 @@ def test_a_profile_scales_the_examples_of_a_property(profile):
     def is_tried(number):
         tried.append(number)
 
-    again = SimpleNamespace(obj=is_tried, cls=None)  # a test with parameters is collected once for each of them
+    # a test with parameters is collected once for each of them
+    again = SimpleNamespace(obj=is_tried, cls=None)
     profiles.scale([again, again])
     is_tried()
     assert len(tried) == profile[1]
@@ -51,4 +56,9 @@ def test_a_profile_scales_the_runs_of_a_state_machine(profile):
 
 def test_a_property_that_asks_for_few_examples_keeps_them():
     asked = [settings(max_examples=count) for count in (3, 8, 40, 500)]
-    assert [profiles.scaled(each, profiles.SHARES["quick"]).max_examples for each in asked] == [3, 5, 5, 50]
+    assert [profiles.scaled(each, profiles.SHARES["quick"]).max_examples for each in asked] == [
+        3,
+        5,
+        5,
+        50,
+    ]

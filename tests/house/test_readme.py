@@ -1,4 +1,6 @@
-"""README's Python is right for a type checker, and its broker and its consumer run as they stand there."""
+"""README's Python is right for a type checker, and its broker and its consumer run as they stand
+there.
+"""
 
 import re
 import signal
@@ -20,12 +22,20 @@ BROKER, SPARK, CONSUMER = BLOCKS
 def test_an_example_is_right_for_a_type_checker(block, tmp_path):
     file = tmp_path / "example.py"
     file.write_text(block)
-    done = subprocess.run([sys.executable, "-m", "mypy", str(file)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_broker_says_where_clients_connect():
-    done = subprocess.run([sys.executable, "-c", BROKER], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BROKER], capture_output=True, text=True, timeout=60, check=True
+    )
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
 
 
@@ -36,9 +46,17 @@ def test_the_consumer_prints_what_was_produced():
             producer.produce("flights", value)
         producer.flush()
         code = CONSUMER.replace("localhost:9092", broker.bootstrap)
-        reader = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        reader = subprocess.Popen(
+            [sys.executable, "-u", "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            assert [reader.stdout.readline() for _ in range(2)] == ["flights 0 0 b'one'\n", "flights 0 1 b'two'\n"]
+            assert [reader.stdout.readline() for _ in range(2)] == [
+                "flights 0 0 b'one'\n",
+                "flights 0 1 b'two'\n",
+            ]
             reader.send_signal(signal.SIGINT)
             _, errors = reader.communicate(timeout=60)
             assert errors.endswith("KeyboardInterrupt\n")

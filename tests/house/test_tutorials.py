@@ -1,4 +1,6 @@
-"""The tutorials are walked as their readers walk them. The one with Spark is in tests/spark/test_tutorial.py."""
+"""The tutorials are walked as their readers walk them. The one with Spark is in
+tests/spark/test_tutorial.py.
+"""
 
 import pytest
 from tools.pages import ROOT
@@ -14,7 +16,11 @@ def test_a_tutorial_does_what_it_says(name, tmp_path):
 
 
 def test_every_tutorial_is_walked_by_a_test():
-    assert {page.stem for page in TUTORIALS.glob("*.md")} == {"test-with-pytest", "rehearse-an-upgrade", "share-a-topic"}
+    assert {page.stem for page in TUTORIALS.glob("*.md")} == {
+        "test-with-pytest",
+        "rehearse-an-upgrade",
+        "share-a-topic",
+    }
 
 
 def test_a_block_without_a_mark_is_refused():
@@ -30,6 +36,9 @@ def test_a_command_that_prints_something_else_is_a_failure(tmp_path):
 
 
 def test_what_is_shown_may_leave_things_out():
-    assert commands("$ a\nx ... z\n...\nend\n$ b\n") == [Command("a", "x ... z\n...\nend"), Command("b", "")]
+    assert commands("$ a\nx ... z\n...\nend\n$ b\n") == [
+        Command("a", "x ... z\n...\nend"),
+        Command("b", ""),
+    ]
     assert is_as_shown("x y z  \nmore\nend\n", "x ... z\n...\nend")
     assert not is_as_shown("x y\nend\n", "x ... z\n...\nend")

@@ -9,8 +9,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_a_file_is_a_unit_unless_a_row_says_otherwise():
     apart, (together, name) = APART[0], next(iter(TOGETHER.items()))
-    tests = ["tests/a/test_b.py::test_c", "tests/a/test_b.py::test_d[x::y]", f"{apart}::test_e", f"{together}::test_f"]
-    assert [unit_of(each) for each in tests] == ["tests/a/test_b.py", "tests/a/test_b.py", f"{apart}::test_e", name]
+    tests = [
+        "tests/a/test_b.py::test_c",
+        "tests/a/test_b.py::test_d[x::y]",
+        f"{apart}::test_e",
+        f"{together}::test_f",
+    ]
+    assert [unit_of(each) for each in tests] == [
+        "tests/a/test_b.py",
+        "tests/a/test_b.py",
+        f"{apart}::test_e",
+        name,
+    ]
 
 
 def test_the_longest_begin_first():

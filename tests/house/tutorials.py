@@ -1,4 +1,5 @@
-"""Runs a tutorial as its reader does: writes its files, types its commands, and compares what they print.
+"""Runs a tutorial as its reader does: writes its files, types its commands, and compares what they
+print.
 
 A comment before a block of `python` or `console` says what the reader does with it:
 
@@ -8,8 +9,8 @@ A comment before a block of `python` or `console` says what the reader does with
     <!-- background -->    types the command in a terminal of its own, where it goes on
     <!-- not run -->       needs something that a test has not, such as a package index
 
-`<!-- stop COMMAND -->` presses Ctrl-C in the terminal of that command. In what a command prints, `...`
-stands for anything. Port 9092 becomes a free one.
+`<!-- stop COMMAND -->` presses Ctrl-C in the terminal of that command. In what a command prints,
+`...` stands for anything. Port 9092 becomes a free one.
 """
 
 import os
@@ -25,7 +26,8 @@ from typing import NamedTuple
 PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # starts with a third less work
 STEP = re.compile(
-    r"^<!-- (?P<mark>.+?) -->$(?:\n+```(?P<kind>python|console)[^\n]*\n(?P<text>.*?)^```$)?", re.DOTALL | re.MULTILINE
+    r"^<!-- (?P<mark>.+?) -->$(?:\n+```(?P<kind>python|console)[^\n]*\n(?P<text>.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
 )
 BLOCK = re.compile(r"^```(?:python|console)", re.MULTILINE)
 
@@ -55,11 +57,16 @@ def commands(text: str) -> list[Command]:
     """Return the commands of a console block."""
     parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
     assert not parts[0], f"output without a command: {parts[0]!r}"
-    return [Command(line, shown.strip()) for line, _, shown in (part.partition("\n") for part in parts[1:])]
+    return [
+        Command(line, shown.strip())
+        for line, _, shown in (part.partition("\n") for part in parts[1:])
+    ]
 
 
 def is_as_shown(printed: str, shown: str) -> bool:
-    """Return whether that was printed, somewhere in it if it is a long way; `...` stands for anything."""
+    """Return whether that was printed, somewhere in it if it is a long way; `...` stands for
+    anything.
+    """
     lines = "\n".join(line.rstrip() for line in printed.strip().splitlines())
     pattern = ".*?".join(re.escape(part) for part in shown.split("..."))
     return re.search(pattern, lines, re.DOTALL) is not None
@@ -73,7 +80,11 @@ class Walk:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = str(free.getsockname()[1])
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self._environment = os.environ | {"PATH": path, "COLUMNS": "80", "JAVA_TOOL_OPTIONS": QUICK_JVM}
+        self._environment = os.environ | {
+            "PATH": path,
+            "COLUMNS": "80",
+            "JAVA_TOOL_OPTIONS": QUICK_JVM,
+        }
         for name in [name for name in os.environ if name.startswith(("PYTEST_", "PYSPARK_"))]:
             del self._environment[name]
         self._terminals: dict[str, subprocess.Popen[bytes]] = {}
@@ -88,14 +99,18 @@ class Walk:
             self._stop(name)
         elif step.mark in ("run", "run until", "background"):
             for command in commands(text):
-                {"run": self._run, "run until": self._run_until, "background": self._open}[step.mark](command)
+                {"run": self._run, "run until": self._run_until, "background": self._open}[
+                    step.mark
+                ](command)
         else:
             assert step.mark == "not run", f"there is no mark {step.mark!r}"
 
     def _run(self, command: Command) -> None:
         printed, code = self._typed(command)
         assert code == 0, f"$ {command.line}\n{printed}"
-        assert is_as_shown(printed, command.shown), f"$ {command.line}\n{printed}\nis not as shown:\n{command.shown}"
+        assert is_as_shown(printed, command.shown), (
+            f"$ {command.line}\n{printed}\nis not as shown:\n{command.shown}"
+        )
 
     def _run_until(self, command: Command) -> None:
         end = time.monotonic() + PATIENCE_S
@@ -120,7 +135,11 @@ class Walk:
         log = self._log(command.line)
         with log.open("wb") as printed:
             terminal = subprocess.Popen(
-                command.line.split(), cwd=self.directory, env=self._environment, stdout=printed, stderr=subprocess.STDOUT
+                command.line.split(),
+                cwd=self.directory,
+                env=self._environment,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
             )
         self._terminals[command.line] = terminal
         end = time.monotonic() + PATIENCE_S

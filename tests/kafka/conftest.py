@@ -19,9 +19,13 @@ def jars(lane_missing):
 
 @pytest.fixture(scope="session")
 def kafka(jars, tmp_path_factory, lane_missing):
-    """A running RealKafka; without Java the lane is missing. Each test makes topics and groups of its own."""
+    """A running RealKafka; without Java the lane is missing. Each test makes topics and groups of
+    its own.
+    """
     try:
-        broker = RealKafka(jars, tmp_path_factory.mktemp("kafka"), {"group.min.session.timeout.ms": "100"})
+        broker = RealKafka(
+            jars, tmp_path_factory.mktemp("kafka"), {"group.min.session.timeout.ms": "100"}
+        )
         broker.start()
     except KafkaMissing as problem:
         lane_missing(str(problem))
@@ -33,7 +37,9 @@ def kafka(jars, tmp_path_factory, lane_missing):
 
 @pytest.fixture
 def group(sides):
-    """The name of a group that both brokers of the module's `sides` see for the first time; their scripts begin anew."""
+    """The name of a group that both brokers of the module's `sides` see for the first time; their
+    scripts begin anew.
+    """
     for side in sides:
         side.begin()
     return f"group-{time.time_ns()}"

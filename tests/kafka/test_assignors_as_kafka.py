@@ -1,8 +1,9 @@
 """Our assignors beside Kafka's own, in Java, on the same groups.
 
-`range` and `roundrobin` must give the very same. The sticky ones are free in which partition goes to whom: theirs are judged by
-completeness, by sizes and by what they take away. Where members want different topics ours may be fairer than Kafka's (decision
-0017), never less fair, and may then move more; at equal sizes it never does.
+`range` and `roundrobin` must give the very same. The sticky ones are free in which partition goes
+to whom: theirs are judged by completeness, by sizes and by what they take away. Where members want
+different topics ours may be fairer than Kafka's (decision 0017), never less fair, and may then move
+more; at equal sizes it never does.
 """
 
 from dataclasses import replace
@@ -11,7 +12,13 @@ from random import Random
 
 import pytest
 
-from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Given, Subscription, TopicParts, TopicShape
+from apportion.member.assignors.builtin import (
+    CLIENT_ASSIGNORS,
+    Given,
+    Subscription,
+    TopicParts,
+    TopicShape,
+)
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from apportion.testing.kafka import KafkaMissing
 from apportion.wire.records.consumer_serde import decode_sticky
@@ -43,9 +50,13 @@ def test_range_and_roundrobin_give_exactly_what_java_gives(java, name, racks):
         members = any_members(random, cluster, racks=racks)
         ours = CLIENT_ASSIGNORS[name]().assign(cluster, members)
         assert (seed, ours) == (seed, java.assign(name, cluster, blobs(members)))
-        blind = CLIENT_ASSIGNORS[name]().assign({topic: TopicShape(shape.partitions) for topic, shape in cluster.items()}, members)
+        blind = CLIENT_ASSIGNORS[name]().assign(
+            {topic: TopicShape(shape.partitions) for topic, shape in cluster.items()}, members
+        )
         near += ours != blind
-    assert (near > GROUPS // 4) == (racks and name == "range"), "racks made too little difference for a test of them"
+    assert (near > GROUPS // 4) == (racks and name == "range"), (
+        "racks made too little difference for a test of them"
+    )
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
@@ -59,7 +70,11 @@ def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(java, al
                 CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, said),
                 java.assign("sticky", history.cluster, blobs(said)),
             )
-            assert sorted(owners(ours)) == sorted(owners(theirs)) == sorted(wanted(history.cluster, said))
+            assert (
+                sorted(owners(ours))
+                == sorted(owners(theirs))
+                == sorted(wanted(history.cluster, said))
+            )
             assert_no_worse(ours, theirs, rightful(said), alike)
             history.adopts(
                 random.choice((ours, theirs)), generation
@@ -80,23 +95,32 @@ def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(java, 
             before = rightful(said)
             assert len(ours) <= 2
             assert not given_too_early(before, ours[0])
-            is_hasty = given_too_early(before, theirs[0])  # to a member that was cut off and claims it by an old generation
+            # to a member that was cut off and claims it by an old generation
+            is_hasty = given_too_early(before, theirs[0])
             assert len(ours) <= len(theirs) or is_hasty or loads(ours[-1]) < loads(theirs[-1])
             assert_no_worse(ours[-1], theirs[-1], before, alike)
             waited += len(ours) > 1
             hasty += is_hasty
-            history.adopts(random.choice((ours, theirs))[0 if random.random() < 0.3 else -1], generation)
+            history.adopts(
+                random.choice((ours, theirs))[0 if random.random() < 0.3 else -1], generation
+            )
             history.change()
     assert waited > HISTORIES
     assert (hasty > 0) == (not alike), (
-        "Java no longer gives away what is in use, or does it in one more case: see docs/assignors.md"
+        "Java no longer gives away what is in use, or does it in one more case: see "
+        "docs/assignors.md"
     )
 
 
 def assert_no_worse(ours, theirs, before, alike):
-    """Ours is as fair and takes no more away, or is fairer where Kafka does not promise the fairest."""
+    """Ours is as fair and takes no more away, or is fairer where Kafka does not promise the
+    fairest.
+    """
     if alike or loads(ours) == loads(theirs):
-        assert (loads(ours), moves(before, owners(ours)) <= moves(before, owners(theirs))) == (loads(theirs), True)
+        assert (loads(ours), moves(before, owners(ours)) <= moves(before, owners(theirs))) == (
+            loads(theirs),
+            True,
+        )
     else:
         assert loads(ours) < loads(theirs)
 
@@ -112,15 +136,23 @@ def rounds(assign, cluster, said):
     while sorted(owners(given[-1])) != sorted(wanted(cluster, said)):
         assert len(given) < 4, "it does not come to rest"
         generation = 100 + len(given)
-        said = {name: replace(each, owned=given[-1][name].partitions, generation=generation) for name, each in said.items()}
+        said = {
+            name: replace(each, owned=given[-1][name].partitions, generation=generation)
+            for name, each in said.items()
+        }
         given.append(assign(cluster, said))
     return given
 
 
-SAID = Subscription(("a", "b"), b"data", (TopicParts("a", (0, 2)), TopicParts("b", (1,))), 7, "rack")
+SAID = Subscription(
+    ("a", "b"), b"data", (TopicParts("a", (0, 2)), TopicParts("b", (1,))), 7, "rack"
+)
 
 
-@pytest.mark.parametrize("said", [SAID, Subscription(()), Subscription(("t",)), replace(SAID, user_data=None, rack_id=None)])
+@pytest.mark.parametrize(
+    "said",
+    [SAID, Subscription(()), Subscription(("t",)), replace(SAID, user_data=None, rack_id=None)],
+)
 @pytest.mark.parametrize("version", range(4))
 def test_subscriptions_are_read_and_written_as_java_does(java, said, version):
     assert java.said(said, version) == encode_subscription(said, version)
@@ -128,8 +160,12 @@ def test_subscriptions_are_read_and_written_as_java_does(java, said, version):
 
 def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java):
     given = Given((TopicParts("t", (0, 1, 2)),))
-    assert java.assign("range", {"t": TopicShape(3)}, blobs({"m": Subscription(("t",))})) == {"m": given}
-    assert java.told("sticky", 1, given) == bytes.fromhex("00000001 0001 74 00000003 00000000 00000001 00000002 00000001")
+    assert java.assign("range", {"t": TopicShape(3)}, blobs({"m": Subscription(("t",))})) == {
+        "m": given
+    }
+    assert java.told("sticky", 1, given) == bytes.fromhex(
+        "00000001 0001 74 00000003 00000000 00000001 00000002 00000001"
+    )
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
@@ -146,8 +182,11 @@ def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java):
     ours = CLIENT_ASSIGNORS["sticky"]()
     ours.on_assignment(given, 42)
     mine, javas = decode_sticky(ours.user_data(())), decode_sticky(java.told("sticky", 42, given))
-    assert mine == replace_topics(javas, sorted(javas.topic_partitions, key=lambda part: part.topic))
-    assert javas.topic_partitions != mine.topic_partitions  # a Java map's order; nobody may depend on it
+    assert mine == replace_topics(
+        javas, sorted(javas.topic_partitions, key=lambda part: part.topic)
+    )
+    # a Java map's order; nobody may depend on it
+    assert javas.topic_partitions != mine.topic_partitions
 
 
 def replace_topics(data, parts):
@@ -171,9 +210,17 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
 
 def test_a_member_of_an_older_version_is_believed_by_its_user_data(java):
     given = Given((TopicParts("t", (2, 3)),))
-    old = decode_subscription(java.said(Subscription(("t",), java.told("cooperative-sticky", 9, given), given.partitions), 1))
+    old = decode_subscription(
+        java.said(
+            Subscription(("t",), java.told("cooperative-sticky", 9, given), given.partitions), 1
+        )
+    )
     members = {"a": old, "b": Subscription(("t",), None, (TopicParts("t", (1, 2)),), 8)}
     shared = CLIENT_ASSIGNORS["cooperative-sticky"]().assign({"t": TopicShape(4)}, members)
     assert owners(shared) == {("t", 0): "b", ("t", 1): "b", ("t", 2): "a", ("t", 3): "a"}
-    # Java looks for the generation of the rival in its subscription alone, and so lets the older claim win.
-    assert owners(java.assign("cooperative-sticky", {"t": TopicShape(4)}, blobs(members)))["t", 2] == "b"
+    # Java looks for the generation of the rival in its subscription alone, and so lets the older
+    # claim win.
+    assert (
+        owners(java.assign("cooperative-sticky", {"t": TopicShape(4)}, blobs(members)))["t", 2]
+        == "b"
+    )

@@ -1,5 +1,6 @@
-"""Our classic member, session and Consumer on a real Apache Kafka: what every member must live through, eager and cooperative,
-and what only classic ones do."""
+"""Our classic member, session and Consumer on a real Apache Kafka: what every member must live
+through, eager and cooperative, and what only classic ones do.
+"""
 
 import pytest
 

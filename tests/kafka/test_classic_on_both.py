@@ -1,4 +1,6 @@
-"""Classic groups on our broker and on a real Kafka, told step by step: votes, deadlines, and what is left after a start."""
+"""Classic groups on our broker and on a real Kafka, told step by step: votes, deadlines, and what
+is left after a start.
+"""
 
 import time
 from dataclasses import replace
@@ -10,7 +12,16 @@ from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_play import exchange, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript, pulsing
-from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
+from tests.kafka.differential.classic_steps import (
+    RANGE,
+    ROUND_ROBIN,
+    STICKY,
+    DescribeClassic,
+    Join,
+    Leave,
+    Pulse,
+    Sync,
+)
 from tests.kafka.differential.compare import make_pool, side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Fetch
@@ -63,12 +74,17 @@ def assemble(sides, group, ballots):
 
 
 def answered(sides, step):
-    """What both brokers answer to a step that has nobody to wait for, however slow the machine is."""
+    """What both brokers answer to a step that has nobody to wait for, however slow the machine
+    is.
+    """
     answers, until = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:
         assert time.monotonic() < until
         heard = exchange(sides, DescribeClassic((step.group,)))
-        answers = [said["late"].get(step.member, answer) for said, answer in zip(heard, answers, strict=True)]
+        answers = [
+            said["late"].get(step.member, answer)
+            for said, answer in zip(heard, answers, strict=True)
+        ]
     return answers
 
 
@@ -78,14 +94,21 @@ def answered(sides, step):
         (((RANGE,), (ROUND_ROBIN, RANGE)), RANGE),
         (((RANGE, ROUND_ROBIN), (ROUND_ROBIN, RANGE), (ROUND_ROBIN, RANGE)), ROUND_ROBIN),
         (((STICKY, RANGE, ROUND_ROBIN), (RANGE, ROUND_ROBIN), (ROUND_ROBIN, RANGE)), RANGE),
-        (((STICKY, ROUND_ROBIN, RANGE), (RANGE, ROUND_ROBIN, STICKY), (STICKY, ROUND_ROBIN, RANGE)), STICKY),
+        (
+            (
+                (STICKY, ROUND_ROBIN, RANGE),
+                (RANGE, ROUND_ROBIN, STICKY),
+                (STICKY, ROUND_ROBIN, RANGE),
+            ),
+            STICKY,
+        ),
     ],
 )
 def test_most_votes_choose_the_protocol(sides, ballots, chosen):
     told = assemble(sides, f"votes-{time.time_ns()}", ballots)
-    assert [(each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told] == [
-        (0, 2, chosen, len(ballots))
-    ] * 2
+    assert [
+        (each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told
+    ] == [(0, 2, chosen, len(ballots))] * 2
 
 
 def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides):
@@ -100,7 +123,9 @@ def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_a
 
 
 def live_on(sides, letters, *pulses):
-    """What came of everything that was asked before, by member, once all these are answered; others give signs of life."""
+    """What came of everything that was asked before, by member, once all these are answered; others
+    give signs of life.
+    """
     late = [{}, {}]
     give_up = time.monotonic() + 30
     while any(each.keys() != set(letters) for each in late):
@@ -113,15 +138,21 @@ def live_on(sides, letters, *pulses):
 
 def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
     now = time.time_ns()
-    silent, slow, idle, pending = (f"{word}-{now}" for word in ("silent", "slow", "idle", "pending"))
+    silent, slow, idle, pending = (
+        f"{word}-{now}" for word in ("silent", "slow", "idle", "pending")
+    )
     brief = {"session_ms": SESSION_MS, "rebalance_ms": BRIEF_MS}
     # One of two is silent, and the other is told to join again.
-    for step in (joining(silent, "a", **brief), joining(silent, "b", session_ms=30_000, rebalance_ms=30_000)):
+    for step in (
+        joining(silent, "a", **brief),
+        joining(silent, "b", session_ms=30_000, rebalance_ms=30_000),
+    ):
         both(sides, step)
     both(sides, joining(silent, "a", **brief))
     both(sides, Sync(silent, "b", 2, version=2))
     both(sides, Sync(silent, "a", 2, (("a1", b"x"), ("b1", b"y")), version=2))
-    # One of three does not join again: a dynamic member is dropped, a static one keeps its place and loses the lead.
+    # One of three does not join again: a dynamic member is dropped, a static one keeps its place
+    # and loses the lead.
     for letter in "cd":
         both(sides, joining(slow, letter, session_ms=30_000, rebalance_ms=BRIEF_MS))
     both(sides, joining(slow, "c", session_ms=30_000, rebalance_ms=BRIEF_MS))
@@ -135,8 +166,13 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
     both(sides, Sync(idle, "g", 2, version=2))
     # An id that was handed out is not used in time.
     both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
-    heard = live_on(sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2))
-    told = [{letter: (said["code"], said.get("generation")) for letter, said in late.items()} for late in heard]
+    heard = live_on(
+        sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2)
+    )
+    told = [
+        {letter: (said["code"], said.get("generation")) for letter, said in late.items()}
+        for late in heard
+    ]
     assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
     assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
     assert both(sides, Join(pending, "h", ((RANGE, b""),)))["answer"]["code"] == 25
@@ -154,24 +190,34 @@ def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_k
         both(sides, Sync(group, letter, 2, version=2))
     assert both(sides, joining(group, "a"))["answer"] == "parked"
     codes = []
-    for again in (joining(group, "x", member_id="a1"), joining(group, "b"), Sync(group, "b", 3, version=2)):
+    for again in (
+        joining(group, "x", member_id="a1"),
+        joining(group, "b"),
+        Sync(group, "b", 3, version=2),
+    ):
         codes.append([said["late"].get("a", {}).get("code") for said in exchange(sides, again)])
     again = Sync(group, "y", 3, version=2, member_id="b1")
     codes.append([said["late"].get("b", {}).get("code") for said in exchange(sides, again)])
     assert codes == [[27, None], [None, None], [None, None], [27, None]]
     given = (("a1", b"one"), ("b1", b"two"))
-    ours, theirs = (said["late"]["y"]["assignment"] for said in exchange(sides, Sync(group, "z", 3, given, 2, "a1")))
+    ours, theirs = (
+        said["late"]["y"]["assignment"]
+        for said in exchange(sides, Sync(group, "z", 3, given, 2, "a1"))
+    )
     assert (ours, theirs) == (b"two", b"two")
 
 
 @pytest.fixture(scope="module")
 def restarted(jars, tmp_path_factory):
-    """Both brokers after a start, and the authors of the scripts that were played before, with what each side knew then.
+    """Both brokers after a start, and the authors of the scripts that were played before, with what
+    each side knew then.
 
     From that start on groups that are empty wait for more members, and take three at the most.
     """
     place = tmp_path_factory.mktemp("restarted")
-    with RealKafka(jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}) as kafka:
+    with RealKafka(
+        jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}
+    ) as kafka:
         broker = EmbeddedBroker(place / "apportion", **ALIKE)
         sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in sides:
@@ -200,7 +246,10 @@ def restarted(jars, tmp_path_factory):
         kafka.kill()
         broker.close()
         properties = place / "kafka" / "server.properties"
-        properties.write_text(properties.read_text() + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items()))
+        properties.write_text(
+            properties.read_text()
+            + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items())
+        )
         kafka.start()
         with EmbeddedBroker(place / "apportion", **ALIKE | AFTERWARDS) as again:
             sides[0].bootstrap = again.bootstrap
@@ -221,15 +270,22 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
     assert len(known) > 20
 
 
-def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(restarted):
+def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(
+    restarted,
+):
     sides, known = restarted
     remember(sides, known[CROWDED])
-    assert both(sides, DescribeClassic((CROWDED,)))["answer"][CROWDED]["state"] == "PreparingRebalance"
+    assert (
+        both(sides, DescribeClassic((CROWDED,)))["answer"][CROWDED]["state"] == "PreparingRebalance"
+    )
     for letter in "abc":
         assert both(sides, joining(CROWDED, letter))["answer"] == "parked"
     ours, theirs = exchange(sides, joining(CROWDED, "d"))
     assert (ours["answer"], theirs["late"]) == (theirs["answer"], {})
-    assert (ours["answer"]["code"], {letter: each["generation"] for letter, each in ours["late"].items()}) == (
+    assert (
+        ours["answer"]["code"],
+        {letter: each["generation"] for letter, each in ours["late"].items()},
+    ) == (
         81,
         {"a": 3, "b": 3, "c": 3},
     )
@@ -254,7 +310,9 @@ def test_a_full_group_takes_nobody(restarted):
     for letter in "abcd":
         both(sides, joining(group, letter))
     heard = live_on(sides, "abc", Pulse(group, "a", 1, 2))
-    assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [{"a": 0, "b": 0, "c": 0}] * 2
+    assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [
+        {"a": 0, "b": 0, "c": 0}
+    ] * 2
     assert both(sides, joining(group, "e"))["answer"]["code"] == 81
     assert both(sides, Join(group, "f", ((RANGE, b""),)))["answer"]["code"] == 81
 
@@ -284,7 +342,9 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restart
 
 
 def go_on(sides, author):
-    """The group is what it was on both brokers, and its members go on alike, but for generations that have died."""
+    """The group is what it was on both brokers, and its members go on alike, but for generations
+    that have died.
+    """
     look = DescribeClassic((author.group,))
     both(sides, look)
     both(sides, Fetch(author.group, version=8))
@@ -298,9 +358,13 @@ def go_on(sides, author):
 
 
 def is_above_the_saved_one(sides, pulse):
-    """Whether the generation is later than the one that both brokers know since their start, and is answered as it is then."""
+    """Whether the generation is later than the one that both brokers know since their start, and is
+    answered as it is then.
+    """
     for generation in range(pulse.generation, -1, -1):
         ours, theirs = exchange(sides, replace(pulse, generation=generation))
         if (ours["answer"], theirs["answer"]) != ({"code": 27}, {"code": 22}):
-            return generation < pulse.generation and ours == theirs and ours["answer"] != {"code": 22}
+            return (
+                generation < pulse.generation and ours == theirs and ours["answer"] != {"code": 22}
+            )
     return False

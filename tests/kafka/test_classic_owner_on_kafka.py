@@ -1,4 +1,6 @@
-"""The Spark source's membership on a Kafka that does not have KIP-848, as before 4.0: classic groups are all there is."""
+"""The Spark source's membership on a Kafka that does not have KIP-848, as before 4.0: classic
+groups are all there is.
+"""
 
 import time
 
@@ -59,7 +61,9 @@ def produce(cluster, places, count):
 
 
 def read_by(owners, until, spans=None):
-    """What each owner has read when `until` holds of the spans; each asked in turn, its last span written before."""
+    """What each owner has read when `until` holds of the spans; each asked in turn, its last span
+    written before.
+    """
     spans = spans or [EMPTY_SPAN] * len(owners)
     deadline = time.monotonic() + 60
     while not until(spans):
@@ -84,13 +88,21 @@ def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
 def test_queries_share_hand_over_and_take_back(cluster, owner_of):
     places = partitions_of(cluster.create_topic("shared", 4))
     produce(cluster, places, 5)
-    one, two = (owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two"))
-    first, second = read_by([one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2])
+    one, two = (
+        owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two")
+    )
+    first, second = read_by(
+        [one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2]
+    )
     assert {**first.end_offsets(), **second.end_offsets()} == dict.fromkeys(places, 5)
     two.close()
     produce(cluster, places, 5)
-    (last,) = read_by([one], lambda spans: spans[0].end_offsets() == dict.fromkeys(places, 10), [first])
-    assert cluster.committed("shared", places) == {place: start for place, (start, _) in last.ranges.items()}
+    (last,) = read_by(
+        [one], lambda spans: spans[0].end_offsets() == dict.fromkeys(places, 10), [first]
+    )
+    assert cluster.committed("shared", places) == {
+        place: start for place, (start, _) in last.ranges.items()
+    }
 
 
 def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of):
@@ -105,20 +117,31 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of)
 
 def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(bootstrap, cluster):
     topic = cluster.create_topic("racked", 2)
-    assert cluster.look_up(["racked", "nowhere"]) == (TopicDescription("racked", topic.id, 2, (("here",), ("here",))),)
-    options = {"group_protocol": "classic", "partition_assignment_strategy": "range", "client_rack": "here"}
+    assert cluster.look_up(["racked", "nowhere"]) == (
+        TopicDescription("racked", topic.id, 2, (("here",), ("here",))),
+    )
+    options = {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": "range",
+        "client_rack": "here",
+    }
     with apportion.Consumer(bootstrap, "racked", topics=["racked"], **options) as consumer:
         while len(consumer.assignment) < 2:
             consumer.poll(100)
 
 
-def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(bootstrap, cluster, owner_of):
+def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(
+    bootstrap, cluster, owner_of
+):
     cluster.create_topic("new", 1)
     remedy = "a broker without KIP-848 has classic groups only, so choose the classic protocol"
     owner = owner_of("new", "new", {})
     with pytest.raises(MembershipFailed, match=remedy):
         read_by([owner], lambda spans: False)
-    with apportion.Consumer(bootstrap, "newer", topics=["new"]) as consumer, pytest.raises(Refused, match=remedy) as refusal:
+    with (
+        apportion.Consumer(bootstrap, "newer", topics=["new"]) as consumer,
+        pytest.raises(Refused, match=remedy) as refusal,
+    ):
         while True:
             consumer.poll(1_000)
     assert refusal.value.code is Code.UNSUPPORTED_VERSION

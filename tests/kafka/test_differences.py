@@ -1,4 +1,6 @@
-"""docs/differences.md: every row of its tables is shown by a test on a real Kafka, or bears a mark that says it is not."""
+"""docs/differences.md: every row of its tables is shown by a test on a real Kafka, or bears a mark
+that says it is not.
+"""
 
 import re
 from pathlib import Path
@@ -19,9 +21,14 @@ BY_NAME = {
         "test_classic_on_both.py",
         "test_groups_are_the_same_after_both_brokers_have_started_again",
     ),
-    "`retention.ms` that nobody set": ("test_wrong_requests.py", "test_the_settings_of_a_topic_are_a_real_kafkas"),
+    "`retention.ms` that nobody set": (
+        "test_wrong_requests.py",
+        "test_the_settings_of_a_topic_are_a_real_kafkas",
+    ),
 }
-"""Rows that a test of another name shows: row -> its file and the test. All others are named in the tests as they are there."""
+"""Rows that a test of another name shows: row -> its file and the test. All others are named in the
+tests as they are there.
+"""
 
 
 def rows():
@@ -32,7 +39,11 @@ def rows():
 
 def names_in_tests():
     """Return every text that stands in the modules beside this one, whole ones only."""
-    modules = [path.read_text() for path in Path(__file__).parent.rglob("*.py") if path.name != Path(__file__).name]
+    modules = [
+        path.read_text()
+        for path in Path(__file__).parent.rglob("*.py")
+        if path.name != Path(__file__).name
+    ]
     return {text for module in modules for text in re.findall(r'"([^"\n]+)"', module)}
 
 

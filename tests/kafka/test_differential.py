@@ -1,7 +1,9 @@
-"""The same scripts on our broker and on a real Kafka: codes, epochs, states and assignments must agree at every step.
+"""The same scripts on our broker and on a real Kafka: codes, epochs, states and assignments must
+agree at every step.
 
-A script is a seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone, `APPORTION_DIFFERENTIAL_SCRIPTS=5000` plays a fleet. What
-is meant to differ is a row of INTENDED and of docs/differences.md; a row that nothing matched any more is a failure too.
+A script is a seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone,
+`APPORTION_DIFFERENTIAL_SCRIPTS=5000` plays a fleet. What is meant to differ is a row of INTENDED
+and of docs/differences.md; a row that nothing matched any more is a failure too.
 """
 
 import os
@@ -15,7 +17,14 @@ from apportion.coord.consumer import fencing, state
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import EXPRESSION
-from tests.kafka.differential.compare import Difference, Intended, differences, make_pool, play, side_by_side
+from tests.kafka.differential.compare import (
+    Difference,
+    Intended,
+    differences,
+    make_pool,
+    play,
+    side_by_side,
+)
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import (
     EMPTY,
@@ -37,14 +46,21 @@ FIRST = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
 ONE_SEED = os.environ.get("APPORTION_DIFFERENTIAL_SEED")
 LENGTH = 30
 SESSION_MS = 6_000
-ALIKE = {"group.consumer.session.timeout.ms": SESSION_MS, "group.consumer.heartbeat.interval.ms": 1_000}
+ALIKE = {
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.heartbeat.interval.ms": 1_000,
+}
 """What the fixture sets on the real Kafka, too."""
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
 
 def is_shorter_interval(seen: Difference) -> bool:
-    return isinstance(seen.step, Beat) and seen.path == ("interval",) and (seen.ours, seen.theirs) == (500, 1_000)
+    return (
+        isinstance(seen.step, Beat)
+        and seen.path == ("interval",)
+        and (seen.ours, seen.theirs) == (500, 1_000)
+    )
 
 
 def is_expression(seen: Difference) -> bool:
@@ -54,13 +70,18 @@ def is_expression(seen: Difference) -> bool:
 def is_a_group_of_nothing(seen: Difference) -> bool:
     is_missing_here = seen.ours in (69, 22) and seen.theirs in (0, 25)
     if isinstance(seen.step, Forget | DeleteGroups | Commit):
-        return is_missing_here or (isinstance(seen.step, Forget) and seen.path == ("partitions",) and seen.ours == {})
+        return is_missing_here or (
+            isinstance(seen.step, Forget) and seen.path == ("partitions",) and seen.ours == {}
+        )
     return False
 
 
 def is_a_fetch_by_nobody(seen: Difference) -> bool:
     return (
-        isinstance(seen.step, Fetch) and seen.step.member is None and seen.step.epoch >= 0 and (seen.ours, seen.theirs) == (25, -1)
+        isinstance(seen.step, Fetch)
+        and seen.step.member is None
+        and seen.step.epoch >= 0
+        and (seen.ours, seen.theirs) == (25, -1)
     )
 
 
@@ -70,24 +91,28 @@ def is_a_move_among_different_wants(seen: Difference) -> bool:
 
 MOVES = Intended(
     "how many partitions move where members want different topics",
-    "Both are as fair; here the moves are the fewest from what is owned, and Kafka's search is not exact.",
+    "Both are as fair; here the moves are the fewest from what is owned, and Kafka's "
+    "search is not exact.",
     is_a_move_among_different_wants,
 )
 INTENDED = [
     MOVES,
     Intended(
         "a shorter heartbeat interval while a group has not converged",
-        "The steps of a rebalance are heartbeats: a member that is told to come back sooner ends the rebalance sooner.",
+        "The steps of a rebalance are heartbeats: a member that is told to come back "
+        "sooner ends the rebalance sooner.",
         is_shorter_interval,
     ),
     Intended(
         "regular expressions are refused",
-        "SubscribedTopicRegex is a later issue; until then a member is told so instead of waiting for topics for ever.",
+        "SubscribedTopicRegex is a later issue; until then a member is told so instead of "
+        "waiting for topics for ever.",
         is_expression,
     ),
     Intended(
         "groups of nothing",
-        "A group that a refused commit named, or whose last offset was deleted, stays in Kafka's memory; here it is not there.",
+        "A group that a refused commit named, or whose last offset was deleted, stays in "
+        "Kafka's memory; here it is not there.",
         is_a_group_of_nothing,
         ends_script=True,
     ),
@@ -114,17 +139,29 @@ def test_both_brokers_say_the_same_at_every_step(sides):
         steps += len(played.script)
         if not played.disagreements:
             continue
-        # A session may have run out on a slow machine, or a real Kafka's coordinator not have heard of a topic yet.
+        # A session may have run out on a slow machine, or a real Kafka's coordinator not have heard
+        # of a topic yet.
         again = play(seed, LENGTH, "again", *sides, INTENDED)
-        (reports if again.disagreements else unsteady).append((again if again.disagreements else played).report())
+        (reports if again.disagreements else unsteady).append(
+            (again if again.disagreements else played).report()
+        )
         if len(reports) == 5:
             break
-    print(f"{len(seeds)} scripts, {steps} steps, {time.monotonic() - started:.0f} s, {len(unsteady)} only once in disagreement")
+    print(
+        f"{len(seeds)} scripts, {steps} steps, {time.monotonic() - started:.0f} s, "
+        f"{len(unsteady)} only once in disagreement"
+    )
     assert reports == [], "\n\n".join(reports)
     assert len(unsteady) <= 1 + len(seeds) // 100, "\n\n".join(unsteady)
     if len(MOVES.seen) > 50:  # fewer may go either way, because the brokers start from other owners
-        assert sum(seen.ours - seen.theirs for seen in MOVES.seen) < 0, [seen.line() for seen in MOVES.seen]
-    stale = [row.name for row in INTENDED if not row.seen and row.name not in [odd for odd, _, _ in ODDITIES]]
+        assert sum(seen.ours - seen.theirs for seen in MOVES.seen) < 0, [
+            seen.line() for seen in MOVES.seen
+        ]
+    stale = [
+        row.name
+        for row in INTENDED
+        if not row.seen and row.name not in [odd for odd, _, _ in ODDITIES]
+    ]
     assert len(seeds) < 100 or stale == [], f"differences that were not seen any more: {stale}"
 
 
@@ -153,7 +190,10 @@ ODDITIES = [  # name, script, where the answers to its last step differ
     ),
     (
         "groups of nothing",
-        lambda group: [Commit(group, None, -1, (Offset("one", 0, 1, note=4097),)), DeleteGroups((group,))],
+        lambda group: [
+            Commit(group, None, -1, (Offset("one", 0, 1, note=4097),)),
+            DeleteGroups((group,)),
+        ],
         lambda group: [((group,), 69, 0)],
     ),
     (
@@ -162,7 +202,9 @@ ODDITIES = [  # name, script, where the answers to its last step differ
         lambda group: [(("code",), 25, -1)],
     ),
 ]
-"""What a real Kafka does and we do not, and scripts by chance seldom meet. When it does so no longer, the row can go."""
+"""What a real Kafka does and we do not, and scripts by chance seldom meet. When it does so no
+longer, the row can go.
+"""
 
 
 @pytest.mark.parametrize(("name", "script", "found"), ODDITIES)
@@ -172,7 +214,11 @@ def test_an_oddity_of_kafka_is_still_there(sides, name, script, found):
         side.begin()
     seen = []
     for step in script(group):
-        seen = [each for each in differences(*(side.play(step) for side in sides)) if each[0] != ("interval",)]
+        seen = [
+            each
+            for each in differences(*(side.play(step) for side in sides))
+            if each[0] != ("interval",)
+        ]
     assert seen == found(group)
 
 
@@ -194,10 +240,14 @@ def test_most_votes_choose_the_assignor(sides, votes, chosen):
     assert [side.play(Describe((group,)))[group]["assignor"] for side in sides] == [chosen, chosen]
 
 
-@pytest.mark.parametrize("guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"])
+@pytest.mark.parametrize(
+    "guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"]
+)
 def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
     answers = {"is_blocked": False}
-    monkeypatch.setattr(state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True))
+    monkeypatch.setattr(
+        state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True)
+    )
     reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
     found = next((played.report() for played in reports if played.disagreements), "")
     print(found)
@@ -206,7 +256,11 @@ def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
 
 def test_every_intended_difference_is_told_to_users():
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in [row.name for row in INTENDED] + [row[0] for row in ODDITIES] if name not in told] == []
+    assert [
+        name
+        for name in [row.name for row in INTENDED] + [row[0] for row in ODDITIES]
+        if name not in told
+    ] == []
 
 
 def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(sides):
@@ -218,16 +272,27 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(sides):
         both(sides, Beat(group, "slow", rebalance_ms=1_000, **join)),
         both(sides, Beat(group, "calm", rebalance_ms=60_000, **join)),
         both(sides, Beat(group, "away", rebalance_ms=60_000, instance="i", **join)),
-        both(sides, Beat(group, "slow", 2, owned=TOLD)),  # is asked to give up something, and never does
+        # is asked to give up something, and never does
+        both(sides, Beat(group, "slow", 2, owned=TOLD)),
         both(sides, Beat(group, "away", -2, instance="i")),
     ]
     assert [answer["epoch"] for answer in told] == [2, 3, 4, 2, -2]
     until(sides, group, {"calm", "away"}, beating="calm")
     assert both(sides, Beat(group, "slow", 2))["code"] == 25
     until(sides, group, {"calm"}, beating="calm")
-    assert both(sides, Beat(group, "away", 0, owned=EMPTY, topics=("four",), rebalance_ms=60_000, instance="i"))["code"] == 0
+    assert (
+        both(
+            sides,
+            Beat(
+                group, "away", 0, owned=EMPTY, topics=("four",), rebalance_ms=60_000, instance="i"
+            ),
+        )["code"]
+        == 0
+    )
     until(sides, group, set())
-    assert both(sides, ListGroups(states=("empty",)))["groups"] == {group: ("consumer", "Empty", "consumer")}
+    assert both(sides, ListGroups(states=("empty",)))["groups"] == {
+        group: ("consumer", "Empty", "consumer")
+    }
 
 
 PATIENT = ALIKE | {"group.consumer.session.timeout.ms": 45_000}
@@ -280,8 +345,12 @@ def both(sides: tuple[Side, Side], step: Step):
     return ours
 
 
-def until(sides: tuple[Side, Side], group: str, members: set[str], beating: str | None = None) -> None:
-    """On both brokers the group has come to have just these members, while one of them goes on and has what it is to have."""
+def until(
+    sides: tuple[Side, Side], group: str, members: set[str], beating: str | None = None
+) -> None:
+    """On both brokers the group has come to have just these members, while one of them goes on and
+    has what it is to have.
+    """
 
     def is_so(described):
         if described["members"].keys() != members or not beating:

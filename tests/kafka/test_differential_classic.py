@@ -1,9 +1,10 @@
 """Classic and mixed groups: the same scripts on our broker and on a real Kafka.
 
-Codes, generations, states, who leads, which protocol and every byte of an assignment agree at every step; in mixed groups, where
-each broker gives whom it likes, what the group comes to: kinds, epochs, sizes, completeness and how much has moved. A script is a
-seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone, `APPORTION_DIFFERENTIAL_SCRIPTS=500` plays a fleet of each kind, and
-`APPORTION_DIFFERENTIAL_FIRST=9000` says where it begins.
+Codes, generations, states, who leads, which protocol and every byte of an assignment agree at every
+step; in mixed groups, where each broker gives whom it likes, what the group comes to: kinds,
+epochs, sizes, completeness and how much has moved. A script is a
+seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone, `APPORTION_DIFFERENTIAL_SCRIPTS=500`
+plays a fleet of each kind, and `APPORTION_DIFFERENTIAL_FIRST=9000` says where it begins.
 """
 
 import os
@@ -46,7 +47,24 @@ AUTHORS = {
 
 
 MET = {
-    "classic": {0, -1, 22, 23, 24, 25, 26, 27, 69, 79, 82, "Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"},
+    "classic": {
+        0,
+        -1,
+        22,
+        23,
+        24,
+        25,
+        26,
+        27,
+        69,
+        79,
+        82,
+        "Dead",
+        "Empty",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+    },
     "mixed": {0, 22, 23, 25, 26, 27, 69, 79, 82, 110, "classic", "consumer"},
 }
 """The codes, states and kinds of groups that a hundred scripts meet."""
@@ -58,7 +76,8 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
     started, steps, reports, unsteady, seen = time.monotonic(), 0, [], [], set()
     for seed in seeds:
         for token in (f"first-{time.time_ns()}", f"again-{time.time_ns()}"):
-            # On a slow machine an answer may come so late that members meet in another order: that is seen once, and not again.
+            # On a slow machine an answer may come so late that members meet in another order: that
+            # is seen once, and not again.
             author = AUTHORS[kind](seed, token, sides[1])
             played = play_waiting(seed, LENGTH, author, sides, INTENDED)
             steps, seen = steps + len(played.script), seen | author.seen
@@ -68,7 +87,10 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
         if len(reports) == 5:
             break
     seconds = time.monotonic() - started
-    print(f"{len(seeds)} {kind} scripts, {steps} steps, {seconds:.0f} s, {len(unsteady) - len(reports)} only once in disagreement")
+    print(
+        f"{len(seeds)} {kind} scripts, {steps} steps, {seconds:.0f} s, "
+        f"{len(unsteady) - len(reports)} only once in disagreement"
+    )
     assert reports == [], "\n\n".join(reports)
     assert len(unsteady) <= 1 + len(seeds) // 50, "\n\n".join(unsteady)
     stale = [row.name for row in {"classic": CLASSIC, "mixed": MIXED}[kind] if not row.seen]

@@ -1,4 +1,6 @@
-"""Our member, session, cluster and Consumer on a real Apache Kafka: every scenario of tests/client/scenarios.py."""
+"""Our member, session, cluster and Consumer on a real Apache Kafka: every scenario of
+tests/client/scenarios.py.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Where decision 33 departs from Kafka: one migration on both brokers, and who may use what; and Kafka's records, read by us."""
+"""Where decision 33 departs from Kafka: one migration on both brokers, and who may use what; and
+Kafka's records, read by us.
+"""
 
 import threading
 import time
@@ -13,7 +15,10 @@ from apportion.errors import Code
 from apportion.machine import Instant
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
@@ -43,11 +48,15 @@ def group(request):
 
 
 def parts(indexes):
-    return (ConsumerProtocolTopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
+    return (
+        (ConsumerProtocolTopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
+    )
 
 
 def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
-    said = ConsumerProtocolSubscription(topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation)
+    said = ConsumerProtocolSubscription(
+        topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation
+    )
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=30_000,
@@ -63,7 +72,8 @@ def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
 def sync(side, group, joined, given=None):
     """The code, and the partitions that the member is told."""
     blobs = {
-        who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its))) for who, its in (given or {}).items()
+        who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its)))
+        for who, its in (given or {}).items()
     }
     request = SyncGroupRequest(
         group_id=group,
@@ -71,25 +81,45 @@ def sync(side, group, joined, given=None):
         member_id=joined.member_id,
         protocol_type="consumer",
         protocol_name=STICKY,
-        assignments=tuple(SyncGroupRequestAssignment(member_id=who, assignment=blob) for who, blob in blobs.items()),
+        assignments=tuple(
+            SyncGroupRequestAssignment(member_id=who, assignment=blob)
+            for who, blob in blobs.items()
+        ),
     )
     answer = side.call(request, 5)
-    told = consumer_serde.decode(ConsumerProtocolAssignment, answer.assignment)[1] if answer.assignment else None
-    indexes = [index for part in told.assigned_partitions for index in part.partitions] if told else []
+    told = (
+        consumer_serde.decode(ConsumerProtocolAssignment, answer.assignment)[1]
+        if answer.assignment
+        else None
+    )
+    indexes = (
+        [index for part in told.assigned_partitions for index in part.partitions] if told else []
+    )
     return Code(answer.error_code), sorted(indexes)
 
 
 def beat(side, group, member_id, epoch, owned=(), instance_id=None):
     """The epoch, and the partitions that the member is told; None for: as before."""
-    parts = (TopicPartitions(topic_id=side.topic_id(TOPIC), partitions=tuple(owned)),) if owned else ()
-    first = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": (TOPIC,)} if epoch == 0 else {}
+    parts = (
+        (TopicPartitions(topic_id=side.topic_id(TOPIC), partitions=tuple(owned)),) if owned else ()
+    )
+    first = (
+        {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": (TOPIC,)} if epoch == 0 else {}
+    )
     request = ConsumerGroupHeartbeatRequest(
-        group_id=group, member_id=member_id, member_epoch=epoch, instance_id=instance_id, topic_partitions=parts, **first
+        group_id=group,
+        member_id=member_id,
+        member_epoch=epoch,
+        instance_id=instance_id,
+        topic_partitions=parts,
+        **first,
     )
     answer = side.call(request, 1)
     assert answer.error_code == Code.NONE, answer
     told = answer.assignment
-    return answer.member_epoch, told and sorted(index for part in told.topic_partitions for index in part.partitions)
+    return answer.member_epoch, told and sorted(
+        index for part in told.topic_partitions for index in part.partitions
+    )
 
 
 def prepare(side, group):
@@ -106,12 +136,17 @@ def alone(side, group):
     prepare(side, group)
     who = join(side, group, "")
     joined = join(side, group, who.member_id)
-    assert sync(side, group, joined, {joined.member_id: range(PARTITIONS)}) == (Code.NONE, list(range(PARTITIONS)))
+    assert sync(side, group, joined, {joined.member_id: range(PARTITIONS)}) == (
+        Code.NONE,
+        list(range(PARTITIONS)),
+    )
     return joined
 
 
 @pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
-def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(sides, group, name, is_given):
+def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(
+    sides, group, name, is_given
+):
     side = sides[name]
     a = alone(side, group)
     answers = []
@@ -122,14 +157,20 @@ def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(sides
     a = join(side, group, a.member_id, range(PARTITIONS), a.generation_id)
     waiting.join(30)
     beside.close()
-    assert (a.leader, [answer.generation_id for answer in answers]) == (a.member_id, [a.generation_id])
-    assert sync(side, group, a, {a.member_id: range(6)})[0] == Code.NONE  # an answer that `a` does not hear: it goes on with twelve
+    assert (a.leader, [answer.generation_id for answer in answers]) == (
+        a.member_id,
+        [a.generation_id],
+    )
+    # an answer that `a` does not hear: it goes on with twelve
+    assert sync(side, group, a, {a.member_id: range(6)})[0] == Code.NONE
     _, told = beat(side, group, "c", 0)
     assert bool(told) == is_given
 
 
 @pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
-def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_return(sides, group, name, is_given):
+def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_return(
+    sides, group, name, is_given
+):
     side = sides[name]
     prepare(side, group)
     beat(side, group, "s", 0, instance_id="i1")
@@ -142,7 +183,9 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
         code, told = sync(side, group, waiting)
         if code is not Code.NONE or told:
             break
-    assert (code, bool(told)) == ((Code.NONE, True) if is_given else (Code.REBALANCE_IN_PROGRESS, False))
+    assert (code, bool(told)) == (
+        (Code.NONE, True) if is_given else (Code.REBALANCE_IN_PROGRESS, False)
+    )
     if not is_given:
         join(side, group, "k", (), waiting.generation_id)
     back.join(30)
@@ -150,9 +193,15 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
 
 
 def records_of(bootstrap, group):
-    """What the broker has written about that group, from the first record to the last that is there now."""
-    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
-    shards = sorted(consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions)
+    """What the broker has written about that group, from the first record to the last that is there
+    now.
+    """
+    consumer = ck.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True}
+    )
+    shards = sorted(
+        consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions
+    )
     consumer.assign([ck.TopicPartition("__consumer_offsets", index, 0) for index in shards])
     found, ended = [], 0
     while ended < len(shards):
@@ -163,7 +212,11 @@ def records_of(bootstrap, group):
             continue
         key = decode_key(message.key())
         if group in (getattr(key, "group_id", None), getattr(key, "group", None)):
-            found.append(CoordinatorRecord(key, None if message.value() is None else decode_value(key, message.value())))
+            found.append(
+                CoordinatorRecord(
+                    key, None if message.value() is None else decode_value(key, message.value())
+                )
+            )
     consumer.close()
     return found
 
@@ -183,12 +236,25 @@ def test_what_kafka_writes_of_a_group_that_migrates_is_what_we_read(sides, group
     epoch, _ = beat(side, group, "c", 0)
     (described,) = side.call(ConsumerGroupDescribeRequest(group_ids=(group,)), 1).groups
     read = read_by_us(side, group)
-    assert (read.saved.epoch, read.saved.assignment_epoch) == (described.group_epoch, described.assignment_epoch) == (epoch, epoch)
+    assert (
+        (read.saved.epoch, read.saved.assignment_epoch)
+        == (described.group_epoch, described.assignment_epoch)
+        == (epoch, epoch)
+    )
     members = {each.member_id: (each.member_epoch, each.member_type) for each in described.members}
-    assert {each.member_id: (each.epoch, int(not each.is_classic)) for each in read.saved.members.values()} == members
+    assert {
+        each.member_id: (each.epoch, int(not each.is_classic))
+        for each in read.saved.members.values()
+    } == members
     held = read.saved.owners.owned(read.saved.units)
-    assert held == dict.fromkeys(((side.topic_id(TOPIC), index) for index in range(PARTITIONS)), a.member_id)
+    assert held == dict.fromkeys(
+        ((side.topic_id(TOPIC), index) for index in range(PARTITIONS)), a.member_id
+    )
 
     beat(side, group, "c", -1)
     read = read_by_us(side, group)
-    assert (read.type_name, read.live.generation, list(read.live.members)) == ("classic", epoch, [a.member_id])
+    assert (read.type_name, read.live.generation, list(read.live.members)) == (
+        "classic",
+        epoch,
+        [a.member_id],
+    )

@@ -1,6 +1,8 @@
-"""Every migration policy on our broker and on a real Kafka: who may join what, and what the group is then.
+"""Every migration policy on our broker and on a real Kafka: who may join what, and what the group
+is then.
 
-Here a classic group has two members at the most and a consumer group four, so that groups are just full, or one too large.
+Here a classic group has two members at the most and a consumer group four, so that groups are just
+full, or one too large.
 """
 
 import os
@@ -55,19 +57,28 @@ def sides(policy, jars, tmp_path_factory):
 
 
 def both(sides, step, *left_out):
-    """What both brokers say, which is the same but for what depends on who has what, and on how often we want heartbeats."""
+    """What both brokers say, which is the same but for what depends on who has what, and on how
+    often we want heartbeats.
+    """
     answers, give_up = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:  # nobody has to be waited for here, but the machine may be slow
         assert time.monotonic() < give_up
         heard = exchange(sides, DescribeClassic((step.group,)))
-        answers = [said["late"].get(step.member, answer) for said, answer in zip(heard, answers, strict=True)]
+        answers = [
+            said["late"].get(step.member, answer)
+            for said, answer in zip(heard, answers, strict=True)
+        ]
     ours, theirs = (bare(said, ("interval", "assignment", *left_out)) for said in answers)
     assert ours == theirs, step.line()
     return ours
 
 
 def bare(answer, left_out):
-    return {name: said for name, said in answer.items() if name not in left_out} if isinstance(answer, dict) else answer
+    return (
+        {name: said for name, said in answer.items() if name not in left_out}
+        if isinstance(answer, dict)
+        else answer
+    )
 
 
 def kind(sides, group):
@@ -77,7 +88,11 @@ def kind(sides, group):
         described = said["answer"][group]
         if not described["code"]:
             found.append(
-                ("consumer", described["epoch"], sorted((each, said["type"]) for each, said in described["members"].items()))
+                (
+                    "consumer",
+                    described["epoch"],
+                    sorted((each, said["type"]) for each, said in described["members"].items()),
+                )
             )
     for said in exchange(sides, DescribeClassic((group,))):
         described = said["answer"][group]
@@ -117,14 +132,23 @@ def test_who_may_join_a_consumer_group_with_members(sides, policy, group):
     }
     assert codes == ({23, 26} if policy == "disabled" else {-1, 23, 25, 26, 82})
     allowed = [both(sides, classic(group, "a", version))["code"] == 0 for version in (0, 5, 9)]
-    assert allowed == [policy != "disabled", False, False]  # the newer ones are given an id first, or nothing
-    assert (both(sides, classic(group, "c", 5, instance="i-c"))["code"] == 0) == (policy != "disabled")
-    assert (both(sides, classic(group, "d", 9, instance="i-d"))["code"] == 0) == (policy != "disabled")
-    assert both(sides, classic(group, "e", 9, instance="i-e"))["code"] == (23 if policy == "disabled" else 81)
+    # the newer ones are given an id first, or nothing
+    assert allowed == [policy != "disabled", False, False]
+    assert (both(sides, classic(group, "c", 5, instance="i-c"))["code"] == 0) == (
+        policy != "disabled"
+    )
+    assert (both(sides, classic(group, "d", 9, instance="i-d"))["code"] == 0) == (
+        policy != "disabled"
+    )
+    assert both(sides, classic(group, "e", 9, instance="i-e"))["code"] == (
+        23 if policy == "disabled" else 81
+    )
     assert len(kind(sides, group)[2]) == (1 if policy == "disabled" else 4)
 
 
-def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes(sides, policy, group):
+def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes(
+    sides, policy, group
+):
     both(sides, classic(group, "a"))
     both(sides, Sync(group, "a", 1, (("a1", assignment("twelve", *range(12))),), version=2))
     is_let_in = both(sides, modern(group, "m"))["code"] == 0
@@ -138,21 +162,29 @@ def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes
 
 @pytest.mark.parametrize("classics", [2, 3])
 def test_when_the_last_consumer_goes(sides, policy, group, classics):
-    """A group of exactly `group.max.size` classic members becomes classic; a larger one does not."""
+    """A group of exactly `group.max.size` classic members becomes classic; a larger one does
+    not.
+    """
     if policy == "disabled":
         return  # there are no classic members in a consumer group
     both(sides, modern(group, "m"))
     for letter in "abc"[:classics]:
         both(sides, classic(group, letter))
     both(sides, Beat(group, "m", -1))
-    assert kind(sides, group)[0] == ("consumer" if policy == "upgrade" or classics == 3 else "classic")
+    assert kind(sides, group)[0] == (
+        "consumer" if policy == "upgrade" or classics == 3 else "classic"
+    )
 
 
 @pytest.mark.parametrize("says", ["its own id", "no id"])
 @pytest.mark.parametrize("version", [5, 9])
 @pytest.mark.parametrize("others", [0, 1, 2])
-def test_the_last_consumer_comes_back_as_a_classic_member(sides, policy, group, says, version, others):
-    """Also where the group has exactly `group.max.size` members then, and where it would have one more."""
+def test_the_last_consumer_comes_back_as_a_classic_member(
+    sides, policy, group, says, version, others
+):
+    """Also where the group has exactly `group.max.size` members then, and where it would have one
+    more.
+    """
     both(sides, modern(group, "m", instance="i-m"))
     if policy == "disabled":
         others = 0

@@ -1,4 +1,6 @@
-"""What a real Kafka has and this broker has not: docs/differences.md names exactly that, no API and no setting more or less."""
+"""What a real Kafka has and this broker has not: docs/differences.md names exactly that, no API and
+no setting more or less.
+"""
 
 import re
 from pathlib import Path
@@ -14,14 +16,18 @@ from apportion.wire.messages.describe_configs import DescribeConfigsRequest, Des
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 TOPIC, BROKER, GROUP = 2, 4, 32
 UNKNOWN = {"group.consumer.assignor.offload.enable"}
-"""What RealKafka writes into the file of every release, and this one does not know; it tells all that its file says."""
+"""What RealKafka writes into the file of every release, and this one does not know; it tells all
+that its file says.
+"""
 OURS_ALONE = "apportion."
 
 
 def section(heading):
     """The text of the page below that heading, up to the next one of the same rank."""
     rank = heading.partition(" ")[0]
-    [_, below] = re.split(f"^{re.escape(heading)}$", DIFFERENCES.read_text(), maxsplit=1, flags=re.MULTILINE)
+    [_, below] = re.split(
+        f"^{re.escape(heading)}$", DIFFERENCES.read_text(), maxsplit=1, flags=re.MULTILINE
+    )
     return re.split(f"^#{{2,{len(rank)}}} ", below, maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -52,8 +58,12 @@ class Side:
         return {each.api_key for each in self.call(hello, 4).api_keys}
 
     def settings(self, kind, name):
-        """The names of all settings of a resource, but for those that the broker itself does not know."""
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        """The names of all settings of a resource, but for those that the broker itself does not
+        know.
+        """
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
         [result] = self.call(DescribeConfigsRequest(resources=(resource,)), 4).results
         return {each.name for each in result.configs if not each.name.startswith(OURS_ALONE)}
 
@@ -65,7 +75,12 @@ def sides(kafka):
         both = Side(broker.bootstrap), Side(kafka.bootstrap)
         for side in both:
             topic = CreatableTopic(name="settings", num_partitions=1, replication_factor=1)
-            assert side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000), 7).topics[0].error_code == 0
+            assert (
+                side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000), 7)
+                .topics[0]
+                .error_code
+                == 0
+            )
         yield both
         for side in both:
             side.close()
@@ -73,7 +88,9 @@ def sides(kafka):
 
 def test_every_api_that_is_not_there_is_named(sides):
     ours, theirs = (side.apis() for side in sides)
-    listed = [int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))]
+    listed = [
+        int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))
+    ]
     assert sorted(listed) == sorted(theirs - ours)
     assert ours <= theirs
 

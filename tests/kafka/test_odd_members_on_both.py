@@ -1,4 +1,6 @@
-"""Members that say what no client would say, on our broker and on a real Kafka: alike, or a row of docs/differences.md."""
+"""Members that say what no client would say, on our broker and on a real Kafka: alike, or a row of
+docs/differences.md.
+"""
 
 import re
 import time
@@ -33,7 +35,12 @@ def codes(sides, step):
 
 def classic(group, letter, **said):
     """The JoinGroup of a classic client, in one step."""
-    return Join(group, letter, **{"protocols": ((RANGE, subscription(("twelve",))),), "version": 3, "member_id": ""} | said)
+    return Join(
+        group,
+        letter,
+        **{"protocols": ((RANGE, subscription(("twelve",))),), "version": 3, "member_id": ""}
+        | said,
+    )
 
 
 def modern(group, letter, **said):
@@ -46,8 +53,25 @@ def test_who_a_static_member_is_comes_before_what_it_says(sides, group, said):
     exchange(sides, modern(group, "m", instance="i-m"))
     exchange(sides, modern(group, "n", instance="i-n"))
     answers = [
-        exchange(sides, classic(group, "x", version=9, member_id=member_id, instance=instance, protocols=((RANGE, said),)))
-        for member_id, instance in (("ghost", "i-m"), ("m", "i-n"), ("ghost", "i-x"), ("m", "i-m"), ("", "i-m"), ("", "i-x"))
+        exchange(
+            sides,
+            classic(
+                group,
+                "x",
+                version=9,
+                member_id=member_id,
+                instance=instance,
+                protocols=((RANGE, said),),
+            ),
+        )
+        for member_id, instance in (
+            ("ghost", "i-m"),
+            ("m", "i-n"),
+            ("ghost", "i-x"),
+            ("m", "i-m"),
+            ("", "i-m"),
+            ("", "i-x"),
+        )
     ]
     assert [ours for ours, _ in answers] == [theirs for _, theirs in answers]
     assert [ours["answer"]["code"] for ours, _ in answers] == [82, 82, 25, -1, -1, -1]
@@ -56,10 +80,14 @@ def test_who_a_static_member_is_comes_before_what_it_says(sides, group, said):
 
 @pytest.mark.parametrize("patience_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 9])
-def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_group(sides, group, version, patience_ms):
+def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_group(
+    sides, group, version, patience_ms
+):
     exchange(sides, modern(group, "m"))
     assert codes(sides, classic(group, "a", version=version, member_id="ghost")) == (0, 0)
-    assert codes(sides, classic(group, "a", version=version, member_id="ghost", rebalance_ms=patience_ms)) == (0, 0)
+    assert codes(
+        sides, classic(group, "a", version=version, member_id="ghost", rebalance_ms=patience_ms)
+    ) == (0, 0)
     for side in sides:
         until(lambda side=side: list(side.play(Describe((group,)))[group]["members"]) == ["m"])
     assert codes(sides, Sync(group, "a", 3, version=3)) == (25, 25)
@@ -67,7 +95,9 @@ def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_gr
 
 @pytest.mark.parametrize("patience_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 3])
-def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_classic_group(sides, group, version, patience_ms):
+def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_classic_group(
+    sides, group, version, patience_ms
+):
     assert codes(sides, classic(group, "a", version=version, rebalance_ms=patience_ms)) == (0, 0)
     for side in sides:
         until(lambda side=side: side.play(DescribeClassic((group,)))[group]["state"] == "Empty")
@@ -88,16 +118,26 @@ def until(holds):
 
 
 def upgraded(sides, group, one, other):
-    """What a joiner of the consumer protocol is told by both brokers in a group whose two members were given that."""
+    """What a joiner of the consumer protocol is told by both brokers in a group whose two members
+    were given that.
+    """
     for letter in "aba":
-        exchange(sides, classic(group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""))
+        exchange(
+            sides,
+            classic(
+                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
+            ),
+        )
     exchange(sides, Sync(group, "b", 2, version=2))
     exchange(sides, Sync(group, "a", 2, (("a1", one), ("b1", other)), version=2))
     return codes(sides, modern(group, "m"))
 
 
 def test_a_partition_that_two_members_have_stops_an_upgrade(sides, group):
-    assert upgraded(sides, group, assignment("twelve", 0, 1, 2), assignment("twelve", 2, 3)) == (-1, -1)
+    assert upgraded(sides, group, assignment("twelve", 0, 1, 2), assignment("twelve", 2, 3)) == (
+        -1,
+        -1,
+    )
     for side in sides:
         assert side.play(DescribeClassic((group,)))[group]["state"] == "Stable"
     assert codes(sides, Pulse(group, "a", 2, 2)) == (0, 0)
@@ -114,7 +154,10 @@ def test_a_topic_that_is_not_there_is_left_out_of_an_upgrade(sides, group):
 def the_leader(sides, group):
     exchange(sides, modern(group, "m", instance="i-m"))
     answers = exchange(sides, classic(group, "c", version=9, instance="i-m"))
-    ours, theirs = ({name: each["answer"][name] for name in ("code", "generation", "leader", "skip")} for each in answers)
+    ours, theirs = (
+        {name: each["answer"][name] for name in ("code", "generation", "leader", "skip")}
+        for each in answers
+    )
     assert ours == {"code": 0, "generation": 2, "leader": "c1", "skip": True}
     assert theirs == {"code": 0, "generation": 2, "leader": "", "skip": False}
 
@@ -125,17 +168,26 @@ def a_partition_that_is_not_there(sides, group):
 
 def a_partition_that_is_not_there_by_range(sides, group):
     for letter in "aba":
-        exchange(sides, classic(group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""))
+        exchange(
+            sides,
+            classic(
+                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
+            ),
+        )
     exchange(sides, Sync(group, "b", 2, version=2))
     given = (("a1", assignment("twelve", 0, 99)), ("b1", assignment("twelve", 3)))
     exchange(sides, Sync(group, "a", 2, given, version=2))
     assert codes(sides, modern(group, "m", assignor="range")) == (0, 0)
-    ours, theirs = (side.play(Describe((group,)))[group]["members"]["a1"]["assignment"] for side in sides)
+    ours, theirs = (
+        side.play(Describe((group,)))[group]["members"]["a1"]["assignment"] for side in sides
+    )
     assert (ours, theirs) == ({"twelve": (0,)}, {"twelve": (0, 99)})
 
 
 def bytes_that_are_no_assignment(sides, group):
-    """How the real one's parser trips decides between two codes, and it takes a name that is no text for a topic's."""
+    """How the real one's parser trips decides between two codes, and it takes a name that is no
+    text for a topic's.
+    """
     told = []
     for said in (
         b"\0",
@@ -153,7 +205,9 @@ def bytes_that_are_no_assignment(sides, group):
 
 
 def another_instance(sides, group):
-    """The real one knows the member by the instance that it had, also when it is gone, until it starts again."""
+    """The real one knows the member by the instance that it had, also when it is gone, until it
+    starts again.
+    """
     for instance in ("i-1", "i-2"):
         assert codes(sides, modern(group, "m", instance=instance)) == (0, 0)
     assert codes(sides, Beat(group, "m", 2, owned=TOLD, instance="i-1")) == (25, 0)
@@ -170,12 +224,16 @@ def a_refusal_that_forgets(sides, group):
 
 
 ODDITIES = {
-    "who is told to lead when a classic client takes the last place of the consumer protocol": [the_leader],
+    "who is told to lead when a classic client takes the last place of the consumer protocol": [
+        the_leader
+    ],
     "an upgrade of a group in which somebody was given a partition that is not there": [
         a_partition_that_is_not_there,
         a_partition_that_is_not_there_by_range,
     ],
-    "an upgrade of a group in which somebody was given bytes that are no assignment": [bytes_that_are_no_assignment],
+    "an upgrade of a group in which somebody was given bytes that are no assignment": [
+        bytes_that_are_no_assignment
+    ],
     "a member that joins again as another instance": [another_instance],
     "a classic client that a consumer group without members refuses": [a_refusal_that_forgets],
 }
@@ -192,7 +250,11 @@ def test_who_leaves_twice_in_one_request_is_answered_alike(sides, group):
     exchange(sides, classic(group, "a"))
     exchange(sides, classic(group, "b", version=5, instance="i-b"))
     ours, theirs = exchange(
-        sides, Leave(group, (("a1", None), ("a1", None), ("", "i-b"), ("b1", "i-b"), ("", "i-m"), ("m", "i-m")))
+        sides,
+        Leave(
+            group,
+            (("a1", None), ("a1", None), ("", "i-b"), ("b1", "i-b"), ("", "i-m"), ("m", "i-m")),
+        ),
     )
     assert ours == theirs
 

@@ -1,4 +1,6 @@
-"""A group's sink in the metadata of a real Apache Kafka's offsets, and who is refused by it, by both protocols."""
+"""A group's sink in the metadata of a real Apache Kafka's offsets, and who is refused by it, by
+both protocols.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The Spark source's membership on a Kafka that reckons targets as it does by default: later, and on another thread (KIP-1263)."""
+"""The Spark source's membership on a Kafka that reckons targets as it does by default: later, and
+on another thread (KIP-1263).
+"""
 
 import pytest
 
@@ -12,7 +14,10 @@ from apportion.wire.batch import encode_batch
 
 @pytest.fixture
 def bootstrap(jars, tmp_path):
-    settings = {"group.consumer.assignment.interval.ms": "1000", "group.consumer.assignor.offload.enable": "true"}
+    settings = {
+        "group.consumer.assignment.interval.ms": "1000",
+        "group.consumer.assignor.offload.enable": "true",
+    }
     with RealKafka(jars, tmp_path, settings) as broker:
         yield broker.bootstrap
 
@@ -22,7 +27,12 @@ def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(boo
     places = partitions_of(cluster.create_topic("now", 3))
     for place in places:
         cluster.produce(place, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))
-    given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "now", "subscribe": "now", "startingOffsets": "earliest"}
+    given = {
+        "kafka.bootstrap.servers": bootstrap,
+        "kafka.group.id": "now",
+        "subscribe": "now",
+        "startingOffsets": "earliest",
+    }
     for _ in range(2):  # a second run finds a group that it must join anew
         owner = BatchMember(SourceOptions.parse(given))
         owner.stop_at_present_ends()

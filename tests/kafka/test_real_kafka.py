@@ -1,4 +1,6 @@
-"""The fixture itself: a foreign client on a foreign broker, so that whatever fails elsewhere is ours."""
+"""The fixture itself: a foreign client on a foreign broker, so that whatever fails elsewhere is
+ours.
+"""
 
 from pathlib import Path
 
@@ -37,21 +39,33 @@ def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
     consumer.close()
     group = admin.describe_consumer_groups(["watchers"])["watchers"].result(30)
     assert seen == sent
-    assert (group.type, group.state) == (confluent_kafka.ConsumerGroupType.CONSUMER, confluent_kafka.ConsumerGroupState.EMPTY)
+    assert (group.type, group.state) == (
+        confluent_kafka.ConsumerGroupType.CONSUMER,
+        confluent_kafka.ConsumerGroupState.EMPTY,
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"advertised.listeners": "nonsense"}, "storage tool failed:(.|\n)*Unable to parse nonsense"),
-        ({"remote.log.storage.system.enable": "true"}, "before it was ready:(.|\n)*RemoteLogManager"),
+        (
+            {"advertised.listeners": "nonsense"},
+            "storage tool failed:(.|\n)*Unable to parse nonsense",
+        ),
+        (
+            {"remote.log.storage.system.enable": "true"},
+            "before it was ready:(.|\n)*RemoteLogManager",
+        ),
     ],
 )
 def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(jars, tmp_path, settings, why):
     with pytest.raises(KafkaMissing, match=why):
         RealKafka(jars, tmp_path, settings).start()
-    alive = psutil.process_iter(["cmdline"])  # a process that ends meanwhile, anybody's, has no command line
-    assert [process.pid for process in alive if str(tmp_path) in " ".join(process.info["cmdline"] or ())] == []
+    # a process that ends meanwhile, anybody's, has no command line
+    alive = psutil.process_iter(["cmdline"])
+    assert [
+        process.pid for process in alive if str(tmp_path) in " ".join(process.info["cmdline"] or ())
+    ] == []
 
 
 def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
@@ -68,5 +82,7 @@ def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
 def test_a_broker_starts_in_a_directory_that_is_named_from_here(jars, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with RealKafka(jars, Path("kafka")) as broker:
-        assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).brokers.keys() == {1}
+        assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(
+            timeout=30
+        ).brokers.keys() == {1}
     assert (tmp_path / "kafka" / "kafka.log").is_file()

@@ -1,4 +1,6 @@
-"""Which offsets and groups expire when, on a real Kafka and here: the same story on both, with a retention of one minute."""
+"""Which offsets and groups expire when, on a real Kafka and here: the same story on both, with a
+retention of one minute.
+"""
 
 import time
 from contextlib import suppress
@@ -15,7 +17,11 @@ from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -47,8 +53,14 @@ class Side:
 
     def prepare(self):
         """There are two topics, and the coordinator has read its log."""
-        made = tuple(CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("read", "other"))
-        assert [each.error_code for each in self.call(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7).topics] == [0, 0]
+        made = tuple(
+            CreatableTopic(name=name, num_partitions=2, replication_factor=1)
+            for name in ("read", "other")
+        )
+        assert [
+            each.error_code
+            for each in self.call(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7).topics
+        ] == [0, 0]
         asked = FindCoordinatorRequest(key_type=0, coordinator_keys=("any",))
         while self.call(asked, 6).coordinators[0].error_code in RETRIED:
             time.sleep(0.1)
@@ -56,27 +68,51 @@ class Side:
             time.sleep(0.1)
 
     def commit(self, group, places, lives_ms=None):
-        """The codes of a commit of 5 for {topic: partition}, as the group's member if it has one."""
+        """The codes of a commit of 5 for {topic: partition}, as the group's member if it has
+        one.
+        """
         topics = tuple(
             OffsetCommitRequestTopic(
-                name=topic, partitions=(OffsetCommitRequestPartition(partition_index=index, committed_offset=5),)
+                name=topic,
+                partitions=(
+                    OffsetCommitRequestPartition(partition_index=index, committed_offset=5),
+                ),
             )
             for topic, index in places.items()
         )
         epoch = self.epochs.get(group, self.generations.get(group, -1))
         lease = {} if lives_ms is None else {"retention_time_ms": lives_ms}
         request = OffsetCommitRequest(
-            group_id=group, member_id=self.ids.get(group, ""), generation_id_or_member_epoch=epoch, topics=topics, **lease
+            group_id=group,
+            member_id=self.ids.get(group, ""),
+            generation_id_or_member_epoch=epoch,
+            topics=topics,
+            **lease,
         )
         answer = self.call(request, 9 if lives_ms is None else 4)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
     def beat(self, group, epoch=None):
-        """A member of the consumer protocol joins, stays or (-1) leaves; nobody joins or stays who never has."""
+        """A member of the consumer protocol joins, stays or (-1) leaves; nobody joins or stays who
+        never has.
+        """
         first = epoch is None and group not in self.epochs
-        said = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("read",), "topic_partitions": ()} if first else {}
+        said = (
+            {
+                "rebalance_timeout_ms": 60_000,
+                "subscribed_topic_names": ("read",),
+                "topic_partitions": (),
+            }
+            if first
+            else {}
+        )
         epoch = self.epochs.get(group, 0) if epoch is None else epoch
-        answer = self.call(ConsumerGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=epoch, **said), 1)
+        answer = self.call(
+            ConsumerGroupHeartbeatRequest(
+                group_id=group, member_id="m", member_epoch=epoch, **said
+            ),
+            1,
+        )
         assert answer.error_code == 0, answer
         self.epochs[group], self.ids[group] = answer.member_epoch, "m"
 
@@ -93,7 +129,12 @@ class Side:
         joined = self.call(request, 3)
         assert joined.error_code == 0, joined
         given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b""),)
-        sync = SyncGroupRequest(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=given)
+        sync = SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=given,
+        )
         assert self.call(sync, 3).error_code == 0
         self.generations[group], self.ids[group] = joined.generation_id, joined.member_id
 
@@ -106,11 +147,19 @@ class Side:
         listed = self.call(ListGroupsRequest(), 5).groups
         asked = tuple(OffsetFetchRequestGroup(group_id=group, topics=None) for group in GROUPS)
         offsets = {
-            group.group_id: sorted((topic.name, each.partition_index) for topic in group.topics for each in topic.partitions)
+            group.group_id: sorted(
+                (topic.name, each.partition_index)
+                for topic in group.topics
+                for each in topic.partitions
+            )
             for group in self.call(OffsetFetchRequest(groups=asked), 8).groups
         }
         return {
-            "groups": {group.group_id: (group.group_type, group.group_state) for group in listed if group.group_id in GROUPS},
+            "groups": {
+                group.group_id: (group.group_type, group.group_state)
+                for group in listed
+                if group.group_id in GROUPS
+            },
             "offsets": {group: places for group, places in offsets.items() if places},
         }
 
@@ -146,7 +195,9 @@ def sides(jars, tmp_path, lane_missing):
     except KafkaMissing as problem:
         lane_missing(str(problem))
     try:
-        with EmbeddedBroker(**{name.replace(".", "_"): int(value) for name, value in SETTINGS.items()}) as broker:
+        with EmbeddedBroker(
+            **{name.replace(".", "_"): int(value) for name, value in SETTINGS.items()}
+        ) as broker:
             yield Side(kafka.bootstrap), Side(broker.bootstrap)
     finally:
         kafka.kill()

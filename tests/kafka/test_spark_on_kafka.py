@@ -1,4 +1,6 @@
-"""The Spark source and the exactly-once writer, end to end on a real Apache Kafka, by KIP-848 and by the classic protocol."""
+"""The Spark source and the exactly-once writer, end to end on a real Apache Kafka, by KIP-848 and
+by the classic protocol.
+"""
 
 import itertools
 
@@ -10,7 +12,10 @@ from tests.spark.test_takeover import (  # the same scenarios, on the `stage` of
     test_two_applications_share_a_topic_and_one_is_lost,
 )
 
-__all__ = ["test_killed_after_the_delta_commit_and_before_sparks", "test_two_applications_share_a_topic_and_one_is_lost"]
+__all__ = [
+    "test_killed_after_the_delta_commit_and_before_sparks",
+    "test_two_applications_share_a_topic_and_one_is_lost",
+]
 
 _numbers = itertools.count()
 
@@ -32,5 +37,7 @@ def stage(kafka, tmp_path, request):
 
 def test_available_now_reads_what_is_there_and_ends(stage):
     stage.produce(400)
-    stage.start("once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}).wait_for_end()
+    stage.start(
+        "once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}
+    ).wait_for_end()
     assert stage.rows() == stage.expected()

@@ -1,8 +1,10 @@
-"""Our task assignors beside Kafka Streams' own, in Java, on the same groups and through the same histories.
+"""Our task assignors beside Kafka Streams' own, in Java, on the same groups and through the same
+histories.
 
-Who gets what is free: both are judged by how even they are, how far apart standbys are, and what it takes to come to rest. Kafka's
-`highavailability` plans anew each time; ours keeps what is (decision 0040), so it moves and waits less, in all and nearly always.
-Where it takes more, it ends evener than Kafka's, or Kafka's moved more at once.
+Who gets what is free: both are judged by how even they are, how far apart standbys are, and what it
+takes to come to rest. Kafka's `highavailability` plans anew each time; ours keeps what is (decision
+0040), so it moves and waits less, in all and nearly always. Where it takes more, it ends evener
+than Kafka's, or Kafka's moved more at once.
 """
 
 from collections import Counter
@@ -34,11 +36,15 @@ def java(lane_missing):
 
 
 def histories(*, alike, tags=()):
-    """Companies that change, and what they are assigned by, each step adopted from the one leader or the other."""
+    """Companies that change, and what they are assigned by, each step adopted from the one leader
+    or the other.
+    """
     for seed in range(HISTORIES):
         random = Random(seed)
         company = any_company(random, tags=tags, alike=alike)
-        policy = AssignmentConfigs(random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), rack_aware_tags=tags)
+        policy = AssignmentConfigs(
+            random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), rack_aware_tags=tags
+        )
         for _ in range(STEPS):
             yield random, company, policy
             changed(company, random)
@@ -57,15 +63,27 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
         evener = evenness[0] < evenness[1]
         assert evenness[0] <= evenness[1]
         assert not (alike and evener)
-        assert unevenness(runs(mine, company, everything), company) <= unevenness(runs(yours, company, everything), company)
+        assert unevenness(runs(mine, company, everything), company) <= unevenness(
+            runs(yours, company, everything), company
+        )
         assert len(mine.standby) == len(yours.standby)
-        assert not ours.shares[0].needs_probing_rebalance or theirs.shares[0].needs_probing_rebalance or evener
+        assert (
+            not ours.shares[0].needs_probing_rebalance
+            or theirs.shares[0].needs_probing_rebalance
+            or evener
+        )
         assert ours.moved <= theirs.moved or evener
         total["steps"] += 1
         total["slower"] += ours.rounds > theirs.rounds and not evener
         total["nearer"] += apart(mine, company, tags) < apart(yours, company, tags)
-        less_even = unevenness(carries(mine, company), company) > unevenness(carries(yours, company), company)
-        total["less even"] += less_even and evenness[0] == evenness[1] and apart(mine, company, tags) <= apart(yours, company, tags)
+        less_even = unevenness(carries(mine, company), company) > unevenness(
+            carries(yours, company), company
+        )
+        total["less even"] += (
+            less_even
+            and evenness[0] == evenness[1]
+            and apart(mine, company, tags) <= apart(yours, company, tags)
+        )
         for what in ("rounds", "moved", "restored"):
             total[f"our {what}"] += getattr(ours, what)
             total[f"their {what}"] += getattr(theirs, what)
@@ -85,9 +103,18 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(java, name, a
     total: Counter[str] = Counter()
     for random, company, policy in histories(alike=alike):
         crew = company.crew()
-        ours, theirs = TASK_ASSIGNORS[name](company.tasks, crew, policy), java.assign(name, company.tasks, crew, policy)
-        evenness = [unevenness(np.bincount(each.active, minlength=len(company.names)), company) for each in (ours, theirs)]
-        assert (ours.needs_probing_rebalance, len(ours.standby)) == (theirs.needs_probing_rebalance, len(theirs.standby))
+        ours, theirs = (
+            TASK_ASSIGNORS[name](company.tasks, crew, policy),
+            java.assign(name, company.tasks, crew, policy),
+        )
+        evenness = [
+            unevenness(np.bincount(each.active, minlength=len(company.names)), company)
+            for each in (ours, theirs)
+        ]
+        assert (ours.needs_probing_rebalance, len(ours.standby)) == (
+            theirs.needs_probing_rebalance,
+            len(theirs.standby),
+        )
         assert evenness[0] <= evenness[1]
         taken = [taken_away(company, each) for each in (ours, theirs)]
         assert taken[0] <= taken[1] or evenness[0] < evenness[1] or name == "sticky"

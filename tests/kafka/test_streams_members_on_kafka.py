@@ -1,4 +1,6 @@
-"""Python processes in a Streams group, on a real Apache Kafka: every scenario of tests/client/streams_scenarios.py."""
+"""Python processes in a Streams group, on a real Apache Kafka: every scenario of
+tests/client/streams_scenarios.py.
+"""
 
 import pytest
 

@@ -3,7 +3,12 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.streams.metadata.model import LATEST, AssignmentInfo, SubscriptionInfo, TaskId
 from apportion.testing.kafka import KafkaMissing, jars_of
 from tests import profiles
@@ -12,7 +17,11 @@ from tests.kafka.streams.record import GOLDEN, POM, recorded
 from tests.streams.metadata import assignments, subscriptions
 
 VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
-RANDOM = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+RANDOM = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 TASK = {TaskId(0, 1, "a"): 5}
 
 
@@ -54,7 +63,9 @@ def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(java, versio
 
 @VERSIONS
 def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(java, version):
-    """The numbers of topics are in the order of Java's hash tables, so the bytes may differ in these; see the golden ones."""
+    """The numbers of topics are in the order of Java's hash tables, so the bytes may differ in
+    these; see the golden ones.
+    """
 
     @profiles.scaled_now(RANDOM)
     @given(assignments(version))
@@ -92,7 +103,10 @@ def test_java_too_refuses_to_write_what_cannot_be_said(java, info):
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("subscription", encode_subscription(SubscriptionInfo(11, 11))), ("assignment", encode_assignment(AssignmentInfo(11, 11)))],
+    [
+        ("subscription", encode_subscription(SubscriptionInfo(11, 11))),
+        ("assignment", encode_assignment(AssignmentInfo(11, 11))),
+    ],
 )
 def test_java_too_leaves_alone_what_follows_the_end(java, kind, said):
     assert java.read(kind, said + b"more") == java.read(kind, said)

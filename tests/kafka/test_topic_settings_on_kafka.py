@@ -1,4 +1,6 @@
-"""What topics with settings store and what they lose, on a real Kafka and here: the same batches, the same offsets."""
+"""What topics with settings store and what they lose, on a real Kafka and here: the same batches,
+the same offsets.
+"""
 
 import time
 from itertools import product
@@ -10,10 +12,26 @@ from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka
-from apportion.wire.batch import HEADER_BYTES, Record, decode_batch, encode_batch, encode_records, read_header, split_batches
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    Record,
+    decode_batch,
+    encode_batch,
+    encode_records,
+    read_header,
+    split_batches,
+)
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.node.topic_play import claiming, from_crc
 
@@ -95,7 +113,9 @@ class Side:
                 name=name,
                 num_partitions=1,
                 replication_factor=1,
-                configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items()),
+                configs=tuple(
+                    CreatableTopicConfig(name=key, value=value) for key, value in config.items()
+                ),
             )
             for name, config in topics.items()
         )
@@ -110,7 +130,9 @@ class Side:
 
     def produce(self, topic, batch):
         """The answer for one batch, once the topic is there."""
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
+        data = TopicProduceData(
+            name=topic, partition_data=(PartitionProduceData(index=0, records=batch),)
+        )
         while True:
             answer = self.call(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,)), 12)
             said = answer.responses[0].partition_responses[0]
@@ -122,14 +144,21 @@ class Side:
         """Every batch of the topic."""
         place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
         request = FetchRequest(
-            max_wait_ms=100, min_bytes=1, max_bytes=1 << 24, topics=(FetchTopic(topic=topic, partitions=(place,)),)
+            max_wait_ms=100,
+            min_bytes=1,
+            max_bytes=1 << 24,
+            topics=(FetchTopic(topic=topic, partitions=(place,)),),
         )
         return list(split_batches(self.call(request, 12).responses[0].partitions[0].records))
 
     def listed(self, topic, when):
         """Offset and timestamp."""
-        wanted = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),))
-        [found] = self.call(ListOffsetsRequest(replica_id=-1, topics=(wanted,)), 10).topics[0].partitions
+        wanted = ListOffsetsTopic(
+            name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),)
+        )
+        [found] = (
+            self.call(ListOffsetsRequest(replica_id=-1, topics=(wanted,)), 10).topics[0].partitions
+        )
         assert found.error_code == 0
         return found.offset, found.timestamp
 
@@ -142,7 +171,10 @@ def sides(jars, tmp_path_factory, lane_missing):
             RealKafka(jars, tmp_path_factory.mktemp("kafka"), KAFKAS) as kafka,
             EmbeddedBroker(**LOOKS) as broker,
         ):
-            both = [Side(bootstrap, STORED | CLAIMED | BOUNDED | EXPIRING) for bootstrap in (broker.bootstrap, kafka.bootstrap)]
+            both = [
+                Side(bootstrap, STORED | CLAIMED | BOUNDED | EXPIRING)
+                for bootstrap in (broker.bootstrap, kafka.bootstrap)
+            ]
             yield both
             for side in both:
                 side.close()
@@ -151,14 +183,22 @@ def sides(jars, tmp_path_factory, lane_missing):
 
 
 def stored(side, topic):
-    """What is stored of five batches, as plain values; a time that the broker gave is the word "append".
+    """What is stored of five batches, as plain values; a time that the broker gave is the word
+    "append".
 
-    What is found by time follows from that on each side alone: two appends may be of one millisecond.
+    What is found by time follows from that on each side alone: two appends may be of one
+    millisecond.
     """
     shown, append_times, records_stored = [], [], []
     for codec in range(5):
-        records = [Record(at, NOW_MS - 5000 + at % 2 * 300, b"k%d" % at, b"v" * 50, (("h", b"x"),)) for at in range(3)]
-        answer = side.produce(topic, encode_records(records, base_offset=0, attributes=codec, producer=(4711, 0, 3 * codec)))
+        records = [
+            Record(at, NOW_MS - 5000 + at % 2 * 300, b"k%d" % at, b"v" * 50, (("h", b"x"),))
+            for at in range(3)
+        ]
+        answer = side.produce(
+            topic,
+            encode_records(records, base_offset=0, attributes=codec, producer=(4711, 0, 3 * codec)),
+        )
         append_times.append(answer.log_append_time_ms)
         shown.append((answer.error_code, answer.base_offset, answer.log_append_time_ms > 0))
     assert [each[0] for each in shown] == [Code.NONE] * 5
@@ -168,17 +208,27 @@ def stored(side, topic):
         shown.append(
             header._replace(
                 crc=0,
-                size_bytes=0 if header.compression else header.size_bytes,  # another library compresses otherwise
+                # another library compresses otherwise
+                size_bytes=0 if header.compression else header.size_bytes,
                 max_timestamp_ms=times.get(header.max_timestamp_ms, header.max_timestamp_ms),
             )
         )
         records = decode_batch(view)
         records_stored += records
-        shown += [each._replace(timestamp_ms=times.get(each.timestamp_ms, each.timestamp_ms)) for each in records]
+        shown += [
+            each._replace(timestamp_ms=times.get(each.timestamp_ms, each.timestamp_ms))
+            for each in records
+        ]
     times_ms = {each.timestamp_ms for each in records_stored}
-    looked_up = {YOUNGEST: max(times_ms)} | {time_ms: time_ms for time_ms in (NOW_MS - 6000, NOW_MS - 4900, *times_ms)}
+    looked_up = {YOUNGEST: max(times_ms)} | {
+        time_ms: time_ms for time_ms in (NOW_MS - 6000, NOW_MS - 4900, *times_ms)
+    }
     assert {when: side.listed(topic, when) for when in looked_up} == {
-        when: next((each.offset, each.timestamp_ms) for each in records_stored if each.timestamp_ms >= time_ms)
+        when: next(
+            (each.offset, each.timestamp_ms)
+            for each in records_stored
+            if each.timestamp_ms >= time_ms
+        )
         for when, time_ms in looked_up.items()
     }
     return shown
@@ -191,19 +241,35 @@ def test_the_same_batches_are_stored(sides, topic):
 
 
 def claimed(side, topic):
-    """What becomes of batches whose headers speak of another time than their records, and of a record that cannot be read."""
+    """What becomes of batches whose headers speak of another time than their records, and of a
+    record that cannot be read.
+    """
     said, hour_ms = [], 3_600_000
-    times = (NOW_MS - 500, NOW_MS - 900), (NOW_MS, NOW_MS + 10 * hour_ms), (NOW_MS - 10 * hour_ms, NOW_MS)
-    for codec, (first_ms, second_ms), claimed_ms in product((0, 1, 4), times, (NOW_MS, NOW_MS - 700, NOW_MS + 9 * hour_ms, -1)):
+    times = (
+        (NOW_MS - 500, NOW_MS - 900),
+        (NOW_MS, NOW_MS + 10 * hour_ms),
+        (NOW_MS - 10 * hour_ms, NOW_MS),
+    )
+    for codec, (first_ms, second_ms), claimed_ms in product(
+        (0, 1, 4), times, (NOW_MS, NOW_MS - 700, NOW_MS + 9 * hour_ms, -1)
+    ):
         records = [Record(0, first_ms, b"k", b"v"), Record(1, second_ms, b"k", b"v")]
         batch = claiming(encode_records(records, base_offset=0, attributes=codec), claimed_ms)
         answer = side.produce(topic, batch)
-        said.append((answer.error_code, answer.base_offset, [each.batch_index for each in answer.record_errors]))
+        said.append(
+            (
+                answer.error_code,
+                answer.base_offset,
+                [each.batch_index for each in answer.record_errors],
+            )
+        )
     torn = bytearray(encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS))
     torn[HEADER_BYTES] = 99
     from_crc(torn)
     said.append(side.produce(topic, bytes(torn)).error_code)
-    return said, [(read_header(view).max_timestamp_ms, decode_batch(view)) for view in side.fetch(topic)]
+    return said, [
+        (read_header(view).max_timestamp_ms, decode_batch(view)) for view in side.fetch(topic)
+    ]
 
 
 @pytest.mark.parametrize("topic", sorted(CLAIMED))
@@ -215,13 +281,17 @@ def test_what_headers_claim_of_times_counts_alike(sides, topic):
 def bounded(side, topic):
     """What is said of batches around the bounds of the topic, in and out of compression."""
     said = []
-    for size_bytes, codec, values in product((1000, 1001, 1 << 20, (1 << 20) + 1, 3_000_001), (0, 1, 4), (ALIKE, VARIED)):
+    for size_bytes, codec, values in product(
+        (1000, 1001, 1 << 20, (1 << 20) + 1, 3_000_001), (0, 1, 4), (ALIKE, VARIED)
+    ):
         near = values[: size_bytes - 100]
         frame_bytes = len(encode_batch([(b"k", near, ())], timestamp_ms=NOW_MS)) - len(near)
         records = [(b"k", values[: size_bytes - frame_bytes], ())]
         assert len(encode_batch(records, timestamp_ms=NOW_MS)) == size_bytes
         answer = side.produce(topic, encode_batch(records, timestamp_ms=NOW_MS, compression=codec))
-        said.append((size_bytes, codec, answer.error_code, answer.base_offset, answer.record_errors))
+        said.append(
+            (size_bytes, codec, answer.error_code, answer.base_offset, answer.record_errors)
+        )
     return said
 
 
@@ -235,26 +305,44 @@ def fill(side):
     """Every topic that may lose records has some."""
     old_ms = NOW_MS - 10 * 86_400_000
     for name in ("aged", "emptied", "compacted", "compacted-aged", "policyless", "appended-aged"):
-        assert side.produce(name, encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS)).error_code == 0
+        assert (
+            side.produce(name, encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS)).error_code
+            == 0
+        )
     side.produce("for-ever", encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     for time_ms in (old_ms, old_ms, NOW_MS, old_ms):
-        side.produce("aged-in-part", encode_batch([(b"k", b"v" * 600_000, ())], timestamp_ms=time_ms))
+        side.produce(
+            "aged-in-part", encode_batch([(b"k", b"v" * 600_000, ())], timestamp_ms=time_ms)
+        )
     for _ in range(6):
         side.produce("sized", encode_batch([(b"k", b"v" * 600_000, ())], timestamp_ms=NOW_MS))
     for late_ms in (0, 800, 1600, 2400):
-        side.produce("rolled", encode_batch([(b"k", b"v" * 400, ())], timestamp_ms=NOW_MS + late_ms))
+        side.produce(
+            "rolled", encode_batch([(b"k", b"v" * 400, ())], timestamp_ms=NOW_MS + late_ms)
+        )
 
 
 def test_the_same_records_expire_after_3_s(sides):
     for side in sides:
         fill(side)
     end = time.monotonic() + WITHIN_S
-    while time.monotonic() < end and any(side.listed(name, EARLIEST)[0] != LEFT[name] for side in sides for name in LEFT):
+    while time.monotonic() < end and any(
+        side.listed(name, EARLIEST)[0] != LEFT[name] for side in sides for name in LEFT
+    ):
         time.sleep(0.2)
     ours, theirs = (
-        {name: [side.listed(name, when) for when in (EARLIEST, LATEST, YOUNGEST)] for name in EXPIRING} for side in sides
+        {
+            name: [side.listed(name, when) for when in (EARLIEST, LATEST, YOUNGEST)]
+            for name in EXPIRING
+        }
+        for side in sides
     )
     assert ours == theirs
     assert {name: found[0][0] for name, found in ours.items()} == LEFT
-    again = [side.produce("aged", encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS + 60_000)).base_offset for side in sides]
+    again = [
+        side.produce(
+            "aged", encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS + 60_000)
+        ).base_offset
+        for side in sides
+    ]
     assert again == [1, 1]

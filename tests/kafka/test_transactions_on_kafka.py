@@ -11,7 +11,9 @@ from apportion.wire.batch import decode_batch
 def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(kafka):
     cluster = Cluster(kafka.bootstrap)
     place = partitions_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": place.topic})
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": place.topic}
+    )
     plain = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
     producer.init_transactions(30)
     for number, commit in enumerate([True, False, True, False, False, True]):
@@ -27,7 +29,21 @@ def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_t
     producer.flush(30)
     end = cluster.list_offsets([place], LATEST)[place]
     assert end == 6 * 5
-    values = [record.value.decode() for batch in cluster.fetch_range(place, 0, end) for record in decode_batch(batch)]
-    assert values == [*["0"] * 3, "plain", "plain", *["2"] * 3, "plain", "plain", "plain", *["5"] * 3, "plain"]
+    values = [
+        record.value.decode()
+        for batch in cluster.fetch_range(place, 0, end)
+        for record in decode_batch(batch)
+    ]
+    assert values == [
+        *["0"] * 3,
+        "plain",
+        "plain",
+        *["2"] * 3,
+        "plain",
+        "plain",
+        "plain",
+        *["5"] * 3,
+        "plain",
+    ]
     producer.abort_transaction(30)
     cluster.close()

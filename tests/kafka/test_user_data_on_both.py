@@ -10,7 +10,10 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from tests.kafka.differential.side import Side
 
 TOPIC = "twelve"
@@ -29,17 +32,25 @@ def sides(kafka):
 
 
 def upgraded(side, assignor, said, given):
-    """What a consumer is told that joins a classic group of one member, with these user data of the member and of the leader."""
+    """What a consumer is told that joins a classic group of one member, with these user data of the
+    member and of the leader.
+    """
     group = f"{assignor}-{time.time_ns()}"
     wishes = consumer_serde.encode(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=said))
     shape = {"group_id": group, "protocol_type": "consumer"}
     protocols = (JoinGroupRequestProtocol(name=assignor, metadata=wishes),)
-    joining = JoinGroupRequest(**shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols)
+    joining = JoinGroupRequest(
+        **shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols
+    )
     joined = side.call(joining, 3)  # in one step
     share = consumer_serde.encode(ConsumerProtocolAssignment(user_data=given))
     assignments = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=share),)
     syncing = SyncGroupRequest(
-        **shape, generation_id=joined.generation_id, member_id=joined.member_id, protocol_name=assignor, assignments=assignments
+        **shape,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        protocol_name=assignor,
+        assignments=assignments,
     )
     assert side.call(syncing, 5).error_code == Code.NONE
     beat = ConsumerGroupHeartbeatRequest(
@@ -64,5 +75,7 @@ def upgraded(side, assignor, said, given):
         ("sticky", b"x", (Code.NONE, Code.GROUP_ID_NOT_FOUND)),  # decision 33
     ],
 )
-def test_a_leaders_user_data_stop_an_upgrade_and_a_members_do_not(sides, assignor, said, given, codes):
+def test_a_leaders_user_data_stop_an_upgrade_and_a_members_do_not(
+    sides, assignor, said, given, codes
+):
     assert tuple(upgraded(side, assignor, said, given) for side in sides) == codes

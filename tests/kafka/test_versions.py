@@ -1,4 +1,6 @@
-"""What our broker advertises, beside what a real Kafka does: every API that we have, and every one that we lack."""
+"""What our broker advertises, beside what a real Kafka does: every API that we have, and every one
+that we lack.
+"""
 
 import re
 from pathlib import Path
@@ -13,10 +15,14 @@ from apportion.wire.table import APIS
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
 OTHER_RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {}
-"""API -> (our versions, the real Kafka's, why). None: every API that we have is offered in the real Kafka's versions."""
+"""API -> (our versions, the real Kafka's, why). None: every API that we have is offered in the real
+Kafka's versions.
+"""
 
 FEATURES = {"group.version": (0, 1)}
-"""What we advertise of Kafka's features: consumer groups (KIP-848). Clients look at this one alone."""
+"""What we advertise of Kafka's features: consumer groups (KIP-848). Clients look at this one
+alone.
+"""
 
 
 def advertised(bootstrap, version):
@@ -40,19 +46,36 @@ def ours():
 @pytest.mark.parametrize("version", range(5))
 def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(kafka, ours, version):
     our, their = (
-        {each.api_key: (each.min_version, each.max_version) for each in advertised(bootstrap, version).api_keys}
+        {
+            each.api_key: (each.min_version, each.max_version)
+            for each in advertised(bootstrap, version).api_keys
+        }
         for bootstrap in (ours, kafka.bootstrap)
     )
     assert our.keys() == APIS.keys()
-    others = {APIS[key].name: (span, their.get(key)) for key, span in our.items() if span != their.get(key)}
-    assert others == {name: (our_span, their_span) for name, (our_span, their_span, _) in OTHER_RANGES.items()}
+    others = {
+        APIS[key].name: (span, their.get(key))
+        for key, span in our.items()
+        if span != their.get(key)
+    }
+    assert others == {
+        name: (our_span, their_span) for name, (our_span, their_span, _) in OTHER_RANGES.items()
+    }
 
 
 def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(kafka, ours):
     our, their = (advertised(bootstrap, 4) for bootstrap in (ours, kafka.bootstrap))
     for answer, keeps in ((our, lambda name: True), (their, FEATURES.__contains__)):
-        supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features if keeps(each.name)}
-        finalized = {each.name: each.max_version_level for each in answer.finalized_features if keeps(each.name)}
+        supported = {
+            each.name: (each.min_version, each.max_version)
+            for each in answer.supported_features
+            if keeps(each.name)
+        }
+        finalized = {
+            each.name: each.max_version_level
+            for each in answer.finalized_features
+            if keeps(each.name)
+        }
         assert (supported, finalized) == (FEATURES, {"group.version": 1})
 
 

@@ -1,4 +1,6 @@
-"""Wrong requests to both brokers: the answers must be alike in every field that does not name the broker itself."""
+"""Wrong requests to both brokers: the answers must be alike in every field that does not name the
+broker itself.
+"""
 
 import re
 import socket
@@ -65,11 +67,17 @@ def at(field: str, ours, theirs):
 
 
 INTENDED = [
-    Intended("sentences beside a refusal", "Kafka leaves many out; here every refusal says why.", at("error_message", True, False)),
+    Intended(
+        "sentences beside a refusal",
+        "Kafka leaves many out; here every refusal says why.",
+        at("error_message", True, False),
+    ),
     Intended(
         "sentences beside a success",
         "Kafka's FindCoordinator says that there is no error.",
-        lambda seen: seen.step.name.startswith("coordinator") and at("error_message", False, True)(seen),
+        lambda seen: (
+            seen.step.name.startswith("coordinator") and at("error_message", False, True)(seen)
+        ),
     ),
     Intended(
         "start of the log beside a refused batch",
@@ -84,7 +92,11 @@ INTENDED = [
     Intended(
         "time of a batch that was stored before",
         "Kafka gives the time of the producer as that of the append.",
-        lambda seen: "idempotent" in seen.step.name and seen.path[-1] == "log_append_time_ms" and seen.ours == -1,
+        lambda seen: (
+            "idempotent" in seen.step.name
+            and seen.path[-1] == "log_append_time_ms"
+            and seen.ours == -1
+        ),
     ),
     Intended(
         "bytes behind a batch",
@@ -96,8 +108,16 @@ INTENDED = [
         "Kafka fails with UNKNOWN_SERVER_ERROR; here it is INVALID_RECORD.",
         of("produce an unknown compression"),
     ),
-    Intended("a producer id without an epoch", "Kafka stores the batch; here it is INVALID_RECORD.", of("idempotent: no epoch")),
-    Intended("records that are null", "Kafka never answers; here it is INVALID_RECORD.", of("produce null")),
+    Intended(
+        "a producer id without an epoch",
+        "Kafka stores the batch; here it is INVALID_RECORD.",
+        of("idempotent: no epoch"),
+    ),
+    Intended(
+        "records that are null",
+        "Kafka never answers; here it is INVALID_RECORD.",
+        of("produce null"),
+    ),
     Intended(
         "Produce 0-2",
         "Kafka advertises them and closes the connection; here it is UNSUPPORTED_VERSION.",
@@ -111,11 +131,16 @@ INTENDED = [
     Intended(
         "transactions",
         "There are none yet; the code is one at which clients stop at once.",
-        of("coordinator of a transaction", "producer id for a transaction", "create '__transaction_state'"),
+        of(
+            "coordinator of a transaction",
+            "producer id for a transaction",
+            "create '__transaction_state'",
+        ),
     ),
     Intended(
         "a topic made by asking for its metadata",
-        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION until the topic is there; here the first answer has it.",
+        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION until the topic is there; here the "
+        "first answer has it.",
         of("metadata of a topic to be made"),
     ),
     Intended(
@@ -127,19 +152,27 @@ INTENDED = [
         "a protocol that a member offers twice",
         "Kafka loses count, and never answers or chooses another; here it is taken once.",
         lambda seen: (
-            seen.step.name == "join with a protocol twice" or seen.step.name.startswith(("join 5, twice", "join 9, twice"))
+            seen.step.name == "join with a protocol twice"
+            or seen.step.name.startswith(("join 5, twice", "join 9, twice"))
         ),
     ),
     Intended(
         "a group that is described twice at once",
-        "Kafka answers as often as it was asked; here a small request cannot ask for any amount of answer.",
-        lambda seen: seen.step.name.startswith("describe ") and seen.path == ("groups",) and once(seen.theirs) == once(seen.ours),
+        "Kafka answers as often as it was asked; here a small request cannot ask for any "
+        "amount of answer.",
+        lambda seen: (
+            seen.step.name.startswith("describe ")
+            and seen.path == ("groups",)
+            and once(seen.theirs) == once(seen.ours)
+        ),
     ),
     Intended(
         "a group whose offsets are all asked for, and asked for again",
         "Kafka answers as often as it was asked; here it is told all of them once.",
         lambda seen: (
-            "twice in groups" in seen.step.name and seen.path == ("groups",) and set(once(seen.ours)) <= set(once(seen.theirs))
+            "twice in groups" in seen.step.name
+            and seen.path == ("groups",)
+            and set(once(seen.ours)) <= set(once(seen.theirs))
         ),
     ),
     Intended(
@@ -149,7 +182,8 @@ INTENDED = [
     ),
     Intended(
         "a partition that a produce names twice",
-        "Kafka stores its last batch alone, and says nothing of the other; here both are stored and answered.",
+        "Kafka stores its last batch alone, and says nothing of the other; here both are "
+        "stored and answered.",
         lambda seen: seen.step.name.startswith("produce ") and "twice in" in seen.step.name,
     ),
     Intended(
@@ -162,14 +196,22 @@ INTENDED = [
         "Kafka takes values that ask for what is not there here; here they are refused.",
         lambda seen: seen.step.name.startswith(IN_VAIN),
     ),
-    Intended("the id of a topic that was only tried", "Kafka makes one up.", at("topic_id", "-", "?")),
+    Intended(
+        "the id of a topic that was only tried", "Kafka makes one up.", at("topic_id", "-", "?")
+    ),
 ]
 
 
 def plain(side: Side, value, name=""):
-    """An answer as plain values: ids as names, records as their size, messages as whether there is one."""
+    """An answer as plain values: ids as names, records as their size, messages as whether there is
+    one.
+    """
     if hasattr(value, "__fields__"):
-        return {each.name: plain(side, getattr(value, each.name), each.name) for each in value.__fields__ if each.name not in OWN}
+        return {
+            each.name: plain(side, getattr(value, each.name), each.name)
+            for each in value.__fields__
+            if each.name not in OWN
+        }
     if name == "topic_id":
         return side.topic_name(value)
     if name in ("api_keys", "finalized_features"):
@@ -180,7 +222,11 @@ def plain(side: Side, value, name=""):
         return f"{len(value)} bytes"
     if name.endswith("error_message"):
         return value is not None
-    if name in ("log_append_time_ms", "timestamp") and value != NOW_MS and abs(value - time.time() * 1000) < APPENDED_WITHIN_MS:
+    if (
+        name in ("log_append_time_ms", "timestamp")
+        and value != NOW_MS
+        and abs(value - time.time() * 1000) < APPENDED_WITHIN_MS
+    ):
         return "now"
     if name == "finalized_features_epoch":
         return value >= 0
@@ -197,7 +243,9 @@ def unordered(said):
         return said
     if not said.keys() <= set(map(str, range(len(said)))):
         return {name: unordered(each) for name, each in said.items()}
-    elements = sorted(map(unordered, said.values()), key=lambda each: [str(part) for part in parts_of(each)])
+    elements = sorted(
+        map(unordered, said.values()), key=lambda each: [str(part) for part in parts_of(each)]
+    )
     return {str(index): each for index, each in enumerate(elements)}
 
 
@@ -205,7 +253,9 @@ def parts_of(element):
     """By what an element of a list is told from the others."""
     if not isinstance(element, dict):
         return [element]
-    return [part for name, part in element.items() if name not in ANYTHING and part not in ("-", "?")]
+    return [
+        part for name, part in element.items() if name not in ANYTHING and part not in ("-", "?")
+    ]
 
 
 def shown(side: Side, case: Case):
@@ -224,9 +274,16 @@ def prepare(side: Side) -> None:
     side.play(MakeTopic("with_dots_and.bars", 1))
     side.play(MakeTopic(TWICE, 3))
     for _ in range(2):
-        while shown(side, Case("", 12, produce(batch(2), topic=TWICE)))["responses"]["0"]["partition_responses"]["0"]["error_code"]:
+        while shown(side, Case("", 12, produce(batch(2), topic=TWICE)))["responses"]["0"][
+            "partition_responses"
+        ]["0"]["error_code"]:
             pass  # its leader does not know yet that it leads
-    assert shown(side, Case("", 12, produce(batch(2))))["responses"]["0"]["partition_responses"]["0"]["base_offset"] == 0
+    assert (
+        shown(side, Case("", 12, produce(batch(2))))["responses"]["0"]["partition_responses"]["0"][
+            "base_offset"
+        ]
+        == 0
+    )
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +301,15 @@ def sides(kafka):
 
 def test_wrong_requests_have_a_real_kafkas_answers(sides):
     disagreements = []
-    for case in SETTING_TOPICS + VERSION_CASES + CASES + CLASSIC_CASES + SETTING_CASES + TRIM_CASES + TWICE_CASES:
+    for case in (
+        SETTING_TOPICS
+        + VERSION_CASES
+        + CASES
+        + CLASSIC_CASES
+        + SETTING_CASES
+        + TRIM_CASES
+        + TWICE_CASES
+    ):
         answers = [shown(side, case) for side in sides]
         if case in TWICE_CASES:
             answers = map(unordered, answers)
@@ -268,11 +333,15 @@ def test_the_settings_of_a_topic_are_a_real_kafkas(sides):
     ours, theirs = (
         {
             each.name: (each.value, each.config_type)
-            for each in side.call(DescribeConfigsRequest(resources=(resource,)), 4).results[0].configs
+            for each in side.call(DescribeConfigsRequest(resources=(resource,)), 4)
+            .results[0]
+            .configs
         }
         for side in sides
     )
-    assert ours == theirs | {name: (value, theirs[name][1]) for name, value in OTHER_DEFAULTS.items()}
+    assert ours == theirs | {
+        name: (value, theirs[name][1]) for name, value in OTHER_DEFAULTS.items()
+    }
     assert sorted(theirs) == sorted(TOPIC)
 
 
@@ -286,7 +355,9 @@ def lists_of(message, path=()):
 
 
 def test_in_every_list_of_every_request_something_is_named_twice():
-    asked = [(version, whole.request(bytes(16), "")) for whole in REQUESTS for version in whole.versions]
+    asked = [
+        (version, whole.request(bytes(16), "")) for whole in REQUESTS for version in whole.versions
+    ]
     said = {(type(request), path) for _, request in asked for path, _, _ in doubled(request)}
     assert said == {(api.request, path) for api in APIS.values() for path in lists_of(api.request)}
 

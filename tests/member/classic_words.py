@@ -1,4 +1,6 @@
-"""What is said to a classic member in the scripts, and what it says: short words for long messages."""
+"""What is said to a classic member in the scripts, and what it says: short words for long
+messages.
+"""
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
@@ -7,7 +9,15 @@ from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import Adopted, Answered, CoordinatorFound, MetadataFetched, Offer, Subscribe, TopicDescription
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    CoordinatorFound,
+    MetadataFetched,
+    Offer,
+    Subscribe,
+    TopicDescription,
+)
 from apportion.topics import IdPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import (
@@ -16,7 +26,11 @@ from apportion.wire.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 
 T, U = b"T" * 16, b"U" * 16
 P0, P1, P2, P3 = (IdPartition(T, number) for number in range(4))
@@ -29,7 +43,11 @@ def at(ms):
 
 
 def eager(**settings):
-    return ClassicMember(ClassicSettings(**{"group_id": "g", "assignors": (Range(),), "rebalance_timeout_ms": 60_000, **settings}))
+    return ClassicMember(
+        ClassicSettings(
+            **{"group_id": "g", "assignors": (Range(),), "rebalance_timeout_ms": 60_000, **settings}
+        )
+    )
 
 
 def cooperative(**settings):
@@ -41,7 +59,16 @@ def of_t(*numbers):
 
 
 def joins(
-    member_id="m", *, name="range", owned=(), generation=-1, topics=("t",), user_data=None, instance_id=None, reason=None, rack=None
+    member_id="m",
+    *,
+    name="range",
+    owned=(),
+    generation=-1,
+    topics=("t",),
+    user_data=None,
+    instance_id=None,
+    reason=None,
+    rack=None,
 ):
     said = Subscription(topics, user_data, of_t(*owned), generation, rack)
     return JoinGroupRequest(
@@ -65,7 +92,9 @@ def syncs(generation, *assignments, name="range", instance_id=None, member_id="m
         protocol_type="consumer",
         protocol_name=name,
         assignments=tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(Given(of_t(*numbers), user_data)))
+            SyncGroupRequestAssignment(
+                member_id=member, assignment=encode_assignment(Given(of_t(*numbers), user_data))
+            )
             for member, numbers in assignments
         ),
     )
@@ -79,7 +108,10 @@ def joined(generation, *members, name="range", leader="a", **fields):
         protocol_name=name,
         leader=leader,
         member_id="m",
-        members=tuple(JoinGroupResponseMember(member_id=member, metadata=encode_subscription(said)) for member, said in members),
+        members=tuple(
+            JoinGroupResponseMember(member_id=member, metadata=encode_subscription(said))
+            for member, said in members
+        ),
         **fields,
     )
 
@@ -89,7 +121,9 @@ def synced(*numbers):
 
 
 def beats(generation, instance_id=None):
-    return HeartbeatRequest(group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id)
+    return HeartbeatRequest(
+        group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id
+    )
 
 
 def beaten(code=Code.NONE):
@@ -97,10 +131,14 @@ def beaten(code=Code.NONE):
 
 
 def in_group(member, *numbers, generation=1, name="range"):
-    """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is STABLE."""
+    """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is
+    STABLE.
+    """
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
+    member.step(
+        Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0)
+    )
     member.step(Answered(3, joined(generation, name=name)), at(0))
     member.step(Answered(4, synced(*numbers)), at(0))
     if numbers:
@@ -116,7 +154,9 @@ def hears_of_a_rebalance(member, request=6):
 
 
 def cooperative_loses_p1():
-    """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was the last."""
+    """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was
+    the last.
+    """
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
@@ -128,4 +168,10 @@ def cooperative_loses_p1():
 def cooperative_join(owned, generation, reason):
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(*owned)), generation)
-    return joins(name="cooperative-sticky", user_data=data.user_data(("t",)), owned=owned, generation=generation, reason=reason)
+    return joins(
+        name="cooperative-sticky",
+        user_data=data.user_data(("t",)),
+        owned=owned,
+        generation=generation,
+        reason=reason,
+    )

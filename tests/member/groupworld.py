@@ -1,7 +1,9 @@
-"""Real members of one group with a real coordinator's shard between them, and a hand on the clock and on every message.
+"""Real members of one group with a real coordinator's shard between them, and a hand on the clock
+and on every message.
 
-What a member sends and hears lies in `mail` until it is delivered, or lost. Its owner adopts what it is offered when it is told
-to. Nothing of this is a stand-in: only the network, the disk and the owners are played.
+What a member sends and hears lies in `mail` until it is delivered, or lost. Its owner adopts what
+it is offered when it is told to. Nothing of this is a stand-in: only the network, the disk and the
+owners are played.
 """
 
 from itertools import count
@@ -39,7 +41,12 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
-NEWEST = {"JoinGroupRequest": 9, "SyncGroupRequest": 5, "HeartbeatRequest": 4, "LeaveGroupRequest": 5}
+NEWEST = {
+    "JoinGroupRequest": 9,
+    "SyncGroupRequest": 5,
+    "HeartbeatRequest": 4,
+    "LeaveGroupRequest": 5,
+}
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 
 
@@ -50,7 +57,8 @@ class Actor:
         self.name, self.machine = name, machine
         self.uses = ()  # what the owner uses
         self.runs = ()  # the tasks that it has said to run, if it is of Kafka Streams
-        self.forgotten = False  # it was put out, and has come back under its id without having heard so
+        # it was put out, and has come back under its id without having heard so
+        self.forgotten = False
         self.seen = None  # the view that it is about to act upon
         self.flight = self.sent_at_ms = None
         self.left = self.failed = None
@@ -62,14 +70,18 @@ class Actor:
 
 
 class GroupWorld:
-    """The group "g" and those who ever were in it. mail: what is under way, as (actor, "ask" or an event, request id)."""
+    """The group "g" and those who ever were in it. mail: what is under way, as (actor, "ask" or an
+    event, request id).
+    """
 
     def __init__(self, **sizes):
         self.mono_ms = 0
         self.numbers = count(1)
         self.log = []
         self.sizes = sizes or {"t": 4}
-        self.settings = GroupSettings(group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS)
+        self.settings = GroupSettings(
+            group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS
+        )
         self.actors = {}
         self.mail = []
         self.parked = {}  # ticket -> (actor, request id)
@@ -80,7 +92,9 @@ class GroupWorld:
         return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
 
     def topics(self):
-        return Topics(Topic(name, name.encode().rjust(16, b"."), size) for name, size in self.sizes.items())
+        return Topics(
+            Topic(name, name.encode().rjust(16, b"."), size) for name, size in self.sizes.items()
+        )
 
     # the coordinator
 
@@ -128,7 +142,9 @@ class GroupWorld:
                 )
             )
         else:
-            machine = ConsumerMember(Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS))
+            machine = ConsumerMember(
+                Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS)
+            )
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))
         return actor
@@ -192,10 +208,18 @@ class GroupWorld:
 
     def answer(self, what):
         """What comes back, if the mail is a question to the cluster; else the mail."""
-        return MetadataFetched(what.request_id, self.seen(what.names)) if isinstance(what, FetchMetadata) else what
+        return (
+            MetadataFetched(what.request_id, self.seen(what.names))
+            if isinstance(what, FetchMetadata)
+            else what
+        )
 
     def seen(self, names):
-        return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in names)
+        return tuple(
+            TopicDescription(topic.name, topic.id, topic.partitions)
+            for topic in self.topics()
+            if topic.name in names
+        )
 
     def deliver_to(self, actor):
         """The oldest message from or to the member."""
@@ -211,7 +235,9 @@ class GroupWorld:
                 self.adopts(actor)
 
     def deliver_all(self, quick):
-        """Everything has arrived, and what it brought about; only the quick ones' owners have done anything."""
+        """Everything has arrived, and what it brought about; only the quick ones' owners have done
+        anything.
+        """
         while self.mail:
             self.deliver(0)
             for actor in quick:
@@ -233,21 +259,33 @@ class GroupWorld:
 
     def puts_out(self, actor):
         """An administrator removes the member, which has not heard of it."""
-        who = MemberIdentity(member_id=actor.view.member_id, group_instance_id=actor.machine.settings.instance_id)
+        who = MemberIdentity(
+            member_id=actor.view.member_id, group_instance_id=actor.machine.settings.instance_id
+        )
         request = LeaveGroupRequest(group_id="g", members=(who,))
         ticket = next(self.numbers)
         actor.forgotten = True
-        self.perform(self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now))
+        self.perform(
+            self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now)
+        )
 
     def ask(self, actor, request_id):
         if actor.flight is None or actor.flight.request_id != request_id:
             return  # the member has sent another one since
         request = actor.flight.request
-        actor.forgotten |= isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
+        actor.forgotten |= (
+            isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
+        )
         ticket = next(self.numbers)
         self.parked[ticket] = actor, request_id
-        version = 1 if isinstance(request, ConsumerGroupHeartbeatRequest) else NEWEST[type(request).__name__]
-        arrived = Arrived(ticket, request, version, Caller(actor.name, "host"), ticket.to_bytes(16, "big"))
+        version = (
+            1
+            if isinstance(request, ConsumerGroupHeartbeatRequest)
+            else NEWEST[type(request).__name__]
+        )
+        arrived = Arrived(
+            ticket, request, version, Caller(actor.name, "host"), ticket.to_bytes(16, "big")
+        )
         self.perform(self.shard.step(arrived, self.now))
 
     def wait(self, span_ms):
@@ -255,12 +293,16 @@ class GroupWorld:
         until_ms = self.mono_ms + span_ms
         while True:
             sleepers = [self.shard, *(actor.machine for actor in self.actors.values())]
-            wake_at_ms = min((at for one in sleepers if (at := one.wake_at()) is not None), default=until_ms)
+            wake_at_ms = min(
+                (at for one in sleepers if (at := one.wake_at()) is not None), default=until_ms
+            )
             self.mono_ms = max(self.mono_ms, min(wake_at_ms, until_ms))
             self.perform(self.shard.step(Tick(), self.now))
             for actor in [*self.actors.values()]:
                 self.tell(actor, Tick())
-            if wake_at_ms >= until_ms or all((at := one.wake_at()) is None or at <= self.mono_ms for one in sleepers):
+            if wake_at_ms >= until_ms or all(
+                (at := one.wake_at()) is None or at <= self.mono_ms for one in sleepers
+            ):
                 self.mono_ms = until_ms
                 return
 
@@ -272,9 +314,11 @@ class GroupWorld:
     # what holds
 
     def check(self):
-        """No partition is used by two whom the coordinator holds for members; and nobody fails, but for one reason.
+        """No partition is used by two whom the coordinator holds for members; and nobody fails, but
+        for one reason.
 
-        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may refuse who has another of all.
+        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may
+        refuse who has another of all.
         """
         members = self.current()
         used = {}
@@ -284,17 +328,27 @@ class GroupWorld:
                     assert partition not in used, (partition, actor.name, used[partition])
                     used[partition] = actor.name
         for actor in self.actors.values():
-            assert actor.failed is None or actor.failed.startswith(Code.INCONSISTENT_GROUP_PROTOCOL.name), actor.failed
+            assert actor.failed is None or actor.failed.startswith(
+                Code.INCONSISTENT_GROUP_PROTOCOL.name
+            ), actor.failed
 
     def alive(self):
         gone = (MembershipState.LEAVING, MembershipState.FATAL)
-        return [actor for actor in self.actors.values() if actor.left is None and actor.view.state not in gone]
+        return [
+            actor
+            for actor in self.actors.values()
+            if actor.left is None and actor.view.state not in gone
+        ]
 
     def settle(self, within_ms=300_000):
-        """Nothing is lost any more and every owner is quick: the group comes to rest, with every partition in use once."""
+        """Nothing is lost any more and every owner is quick: the group comes to rest, with every
+        partition in use once.
+        """
         until_ms = self.mono_ms + within_ms
         while not self.is_settled():
-            assert self.mono_ms < until_ms, [(actor.name, actor.view, actor.flight) for actor in self.alive()]
+            assert self.mono_ms < until_ms, [
+                (actor.name, actor.view, actor.flight) for actor in self.alive()
+            ]
             self.deliver_all(quick=self.alive())
             self.wait(250)
 
@@ -303,7 +357,9 @@ class GroupWorld:
         if self.mail or any(view.state is not MembershipState.STABLE for view in views):
             return False
         held = sorted(partition for view in views for partition in view.owned)
-        wanted = [(topic.id, number) for topic in self.wanted() for number in range(topic.partitions)]
+        wanted = [
+            (topic.id, number) for topic in self.wanted() for number in range(topic.partitions)
+        ]
         return held == (sorted(wanted) if views else [])
 
     def wanted(self):

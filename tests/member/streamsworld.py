@@ -1,8 +1,17 @@
-"""Processes of one Streams group with a real coordinator's shard between them; topics are made when a leader asks for them."""
+"""Processes of one Streams group with a real coordinator's shard between them; topics are made when
+a leader asks for them.
+"""
 
 from apportion.machine import Note
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import MetadataFetched, QueryAnswered, QueryCluster, Subscribe, TaskOffsetSums, Unanswered
+from apportion.member.membership import (
+    MetadataFetched,
+    QueryAnswered,
+    QueryCluster,
+    Subscribe,
+    TaskOffsetSums,
+    Unanswered,
+)
 from apportion.member.streams.assignor import StreamsSettings
 from apportion.member.streams.machine import StreamsMember
 from apportion.streams.metadata.model import RUNNING
@@ -20,7 +29,8 @@ WORDS = topology_of(
 
 
 class StreamsWorld(GroupWorld):
-    """ends: where changelogs end; None: nobody tells. has: the offset sums of tasks that an instance does not run, by its name.
+    """ends: where changelogs end; None: nobody tells. has: the offset sums of tasks that an
+    instance does not run, by its name.
 
     notes: what members said for people.
     """
@@ -70,16 +80,22 @@ class StreamsWorld(GroupWorld):
             for topic in question.topics:
                 if topic.name not in self.sizes:
                     self.grow(topic.name, topic.partitions)
-            return MetadataFetched(what.request_id, self.seen([topic.name for topic in question.topics]))
+            return MetadataFetched(
+                what.request_id, self.seen([topic.name for topic in question.topics])
+            )
         if self.ends is None:
             return Unanswered(what.request_id, "no broker")
-        return QueryAnswered(what.request_id, {place: self.ends.get(place, 0) for place in question.partitions})
+        return QueryAnswered(
+            what.request_id, {place: self.ends.get(place, 0) for place in question.partitions}
+        )
 
     def wanted(self):
         return [topic for topic in self.topics() if topic.name in self.topology.source_topics]
 
     def adopts(self, actor):
-        """As a StreamsConsumer: what it lets go of it says before that to run no more, and what it takes up after that to run."""
+        """As a StreamsConsumer: what it lets go of it says before that to run no more, and what it
+        takes up after that to run.
+        """
         is_ours = isinstance(actor.machine, StreamsMember)
         if is_ours:
             given = actor.machine.tasks().active
@@ -101,12 +117,17 @@ class StreamsWorld(GroupWorld):
                 "source topics are missing, of lines: make them, and start again",
                 "an instance has asked all to shut down",
             )
-        self.actors, everybody = {name: actor for name, actor in self.actors.items() if actor not in failed}, self.actors
+        self.actors, everybody = (
+            {name: actor for name, actor in self.actors.items() if actor not in failed},
+            self.actors,
+        )
         super().check()
         self.actors = everybody
 
     def passes(self, span_ms, quick=None):
-        """Time passes and the mail comes; only the quick ones' owners do anything, or everybody's."""
+        """Time passes and the mail comes; only the quick ones' owners do anything, or
+        everybody's.
+        """
         for _ in range(0, span_ms, 250):
             self.deliver_all(quick=self.alive() if quick is None else quick)
             self.wait(250)
@@ -114,7 +135,10 @@ class StreamsWorld(GroupWorld):
     def given(self):
         """{name: (active, standby)} of everybody's tasks, as texts."""
         return {
-            name: (sorted(map(str, actor.machine.tasks().active)), sorted(map(str, actor.machine.tasks().standby)))
+            name: (
+                sorted(map(str, actor.machine.tasks().active)),
+                sorted(map(str, actor.machine.tasks().standby)),
+            )
             for name, actor in self.actors.items()
             if isinstance(actor.machine, StreamsMember)
         }

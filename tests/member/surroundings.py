@@ -1,4 +1,6 @@
-"""What a member that works in batches asks, answered at once: a membership and a small cluster, as plain fields."""
+"""What a member that works in batches asks, answered at once: a membership and a small cluster, as
+plain fields.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,12 @@ from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
 from apportion.topics import Topic, TopicIdPartition, Topics
-from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
+from apportion.wire.messages.consumer_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
@@ -48,11 +55,14 @@ def held(*places):
 
 
 def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_epoch=3):
-    """The group as its coordinator describes it when it wants `targets` held by the one member and has given it `given`."""
+    """The group as its coordinator describes it when it wants `targets` held by the one member and
+    has given it `given`.
+    """
 
     def of(places):
         topics = (
-            TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions) for one in to_wire(held(*places))
+            TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
+            for one in to_wire(held(*places))
         )
         return Assignment(topic_partitions=tuple(topics))
 
@@ -74,12 +84,13 @@ def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_ep
 
 
 class Surroundings:
-    """The membership and the cluster. `asked` is every question since `attempt` began, but for what the writers announced.
+    """The membership and the cluster. `asked` is every question since `attempt` began, but for what
+    the writers announced.
 
-    members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's name unless it is
-    said otherwise. told: what the writers said.
-    obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers: what stands in the way lets the
-    question through, and takes the answer.
+    members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's
+    name unless it is said otherwise. told: what the writers said.
+    obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
+    what stands in the way lets the question through, and takes the answer.
     """
 
     def __init__(self, *, drops_answers=False):
@@ -126,12 +137,24 @@ class Surroundings:
             case SessionTimeout():
                 return SESSION_MS
             case SubscribedTopics():
-                return {name: topic for name in self.subscribed if (topic := self.topics.named(name)) is not None}
+                return {
+                    name: topic
+                    for name in self.subscribed
+                    if (topic := self.topics.named(name)) is not None
+                }
             case ExistingTopics(names):
-                return Topics(topic for name in names if (topic := self.topics.named(name)) is not None)
+                return Topics(
+                    topic for name in names if (topic := self.topics.named(name)) is not None
+                )
             case ResolveTopicNames(wanted):
                 known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
-                return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in known if topic is not None))
+                return tuple(
+                    sorted(
+                        TopicIdPartition(topic.name, topic.id, number)
+                        for topic, number in known
+                        if topic is not None
+                    )
+                )
             case AdoptAssignment(life, target):
                 if (life, target) == (self.view.incarnation, self.view.target):
                     self.sees(owned=target)

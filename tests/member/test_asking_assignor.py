@@ -1,8 +1,18 @@
-"""An assignor that asks the cluster before it answers, and one that wants its members to come again."""
+"""An assignor that asks the cluster before it answers, and one that wants its members to come
+again.
+"""
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
-from apportion.member.assignors.builtin import Assignor, Farewell, FollowUp, Given, Rebalance, Subscription, by_topic
+from apportion.member.assignors.builtin import (
+    Assignor,
+    Farewell,
+    FollowUp,
+    Given,
+    Rebalance,
+    Subscription,
+    by_topic,
+)
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -52,7 +62,11 @@ class Asking(Assignor):
         if who == "nonsense":
             return {"stranger": Given()}
         made = yield "make u"
-        return {who: Given(by_topic([("t", number) for number in range(4)]), user_data=repr(made).encode())}
+        return {
+            who: Given(
+                by_topic([("t", number) for number in range(4)]), user_data=repr(made).encode()
+            )
+        }
 
 
 def leads(assignor):
@@ -60,7 +74,9 @@ def leads(assignor):
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name=assignor.name)), at(0))
+    member.step(
+        Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name=assignor.name)), at(0)
+    )
     return member, member.step(MetadataFetched(3, (SEEN,)), at(0))
 
 
@@ -83,7 +99,9 @@ def test_an_assignor_that_could_ask_may_answer_at_once():
     member = eager(assignors=(Asking(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="asking")), at(0))
+    member.step(
+        Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="asking")), at(0)
+    )
     (send,) = member.step(MetadataFetched(3, ()), at(0))
     assert plan_of(send) == syncs(1, ("m", ()), name="asking")
 
@@ -97,7 +115,11 @@ def test_a_question_without_an_answer_is_thrown_into_the_assignor():
 
 def test_a_question_that_is_refused_for_good_is_thrown_as_refused():
     member, _ = leads(Asking())
-    failed = next(each for each in member.step(Unanswered(4, "not here", Code.POLICY_VIOLATION), at(5)) if isinstance(each, Failed))
+    failed = next(
+        each
+        for each in member.step(Unanswered(4, "not here", Code.POLICY_VIOLATION), at(5))
+        if isinstance(each, Failed)
+    )
     assert (failed.code, failed.why) == (Code.POLICY_VIOLATION, "not here")
 
 
@@ -117,7 +139,9 @@ class Insisting(Assignor):
 
 def test_a_question_that_is_asked_again_waits_a_while():
     member, _ = leads(Insisting())
-    assert member.step(Unanswered(4, "no broker"), at(5)) == [Note("warning", "member m cannot look up its topics: no broker")]
+    assert member.step(Unanswered(4, "no broker"), at(5)) == [
+        Note("warning", "member m cannot look up its topics: no broker")
+    ]
     pause_ms = member.settings.backoff_limit_ms
     assert member.wake_at() == 5 + pause_ms
     assert member.step(Tick(), at(5 + pause_ms)) == [QueryCluster(5, "who?")]
@@ -125,21 +149,29 @@ def test_a_question_that_is_asked_again_waits_a_while():
 
 def test_heartbeats_go_on_while_a_question_is_open():
     member, _ = leads(Asking())
-    assert [type(each.request).__name__ for each in member.step(Tick(), at(3_000))] == ["HeartbeatRequest"]
+    assert [type(each.request).__name__ for each in member.step(Tick(), at(3_000))] == [
+        "HeartbeatRequest"
+    ]
 
 
 def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
     member, _ = leads(Asking())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_000))
-    member.step(Answered(6, joined(2, ("m", Subscription(("t",))), leader="m", name="asking")), at(3_010))
+    member.step(
+        Answered(6, joined(2, ("m", Subscription(("t",))), leader="m", name="asking")), at(3_010)
+    )
     assert member.step(QueryAnswered(4, "m"), at(3_010)) == []
     assert member.step(MetadataFetched(7, (SEEN,)), at(3_010)) == [QueryCluster(8, "who?")]
 
 
 def test_nonsense_after_a_question_is_refused_as_without_one():
     member, _ = leads(Asking())
-    failed = next(each for each in member.step(QueryAnswered(4, "nonsense"), at(5)) if isinstance(each, Failed))
+    failed = next(
+        each
+        for each in member.step(QueryAnswered(4, "nonsense"), at(5))
+        if isinstance(each, Failed)
+    )
     assert "stranger" in failed.why
 
 
@@ -171,7 +203,9 @@ def test_a_member_joins_again_at_the_time_that_its_assignor_named():
     member = in_group(eager(assignors=(Coming(at(2_500).wall_ms),)), 0, name="coming")
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
     (send,) = member.step(Tick(), at(2_500))
-    assert send == SendToCoordinator(6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS)
+    assert send == SendToCoordinator(
+        6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS
+    )
 
 
 def test_what_an_assignor_refuses_is_why_its_member_fails():
@@ -184,18 +218,24 @@ def test_what_an_assignor_refuses_is_why_its_member_fails():
 
 def test_an_owner_can_have_its_member_join_again():
     member = in_group(eager(), name="range")
-    assert member.step(Rejoin("news"), at(10)) == [SendToCoordinator(5, joins(reason="news", generation=1), PARKED_MS)]
+    assert member.step(Rejoin("news"), at(10)) == [
+        SendToCoordinator(5, joins(reason="news", generation=1), PARKED_MS)
+    ]
 
 
 def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has():
-    member = in_group(eager(assignors=(Coming(10**15),), revokes_before_rejoin=True), 0, 1, name="coming")
+    member = in_group(
+        eager(assignors=(Coming(10**15),), revokes_before_rejoin=True), 0, 1, name="coming"
+    )
     member.step(Rejoin("news"), at(10))
     member.step(Answered(6, joined(2, name="coming")), at(20))
     member.step(Answered(7, synced(0)), at(30))
     assert member.step(MetadataFetched(8, (SEEN,)), at(40)) == [Offer(1, (P0,), (P1,), ())]
     assert member.step(Rejoin("more news"), at(50)) == []
     (send,) = member.step(Adopted(1, (P0,)), at(60))
-    assert send == SendToCoordinator(9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS)
+    assert send == SendToCoordinator(
+        9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS
+    )
 
 
 class Parting(Assignor):
@@ -212,8 +252,15 @@ def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go():
     member = in_group(eager(assignors=(Parting(),)), 0, name="parting")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="parting")), at(3_010))
-    offer = next(each for each in member.step(Answered(8, synced()), at(3_020)) if isinstance(each, Offer))
+    offer = next(
+        each for each in member.step(Answered(8, synced()), at(3_020)) if isinstance(each, Offer)
+    )
     assert (offer.target, offer.revoke) == ((), (P0,))
     assert member.view().state is MembershipState.RECONCILING
-    failed = next(each for each in member.step(Adopted(1, ()), at(3_030)) if isinstance(each, Failed))
-    assert (failed, member.view().state) == (Failed(Code.POLICY_VIOLATION, "that was all"), MembershipState.FATAL)
+    failed = next(
+        each for each in member.step(Adopted(1, ()), at(3_030)) if isinstance(each, Failed)
+    )
+    assert (failed, member.view().state) == (
+        Failed(Code.POLICY_VIOLATION, "that was all"),
+        MembershipState.FATAL,
+    )

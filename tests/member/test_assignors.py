@@ -23,7 +23,10 @@ from apportion.member.assignors.numbering import Numbering
 def shares(assignor, sizes, members):
     """What the assignor gives, as {member: {topic: partitions}}."""
     cluster = {name: TopicShape(partitions) for name, partitions in sizes.items()}
-    return {member: dict(given.partitions) for member, given in assignor.assign(cluster, members).items()}
+    return {
+        member: dict(given.partitions)
+        for member, given in assignor.assign(cluster, members).items()
+    }
 
 
 def wanting(*topics, instance_id=None):
@@ -32,7 +35,10 @@ def wanting(*topics, instance_id=None):
 
 def test_range_gives_each_member_a_piece_of_every_topic():
     members = {"b": wanting("u", "t"), "a": wanting("t", "u")}
-    assert shares(Range(), {"t": 3, "u": 2}, members) == {"a": {"t": (0, 1), "u": (0,)}, "b": {"t": (2,), "u": (1,)}}
+    assert shares(Range(), {"t": 3, "u": 2}, members) == {
+        "a": {"t": (0, 1), "u": (0,)},
+        "b": {"t": (2,), "u": (1,)},
+    }
 
 
 def test_racks_in_which_no_replica_is_take_one_column_together():
@@ -46,9 +52,15 @@ def test_racks_in_which_no_replica_is_take_one_column_together():
 
 def test_range_looks_for_racks_in_every_topic():
     here, there = ("here",), ("there", "far")
-    members = {"a": replace(wanting("t", "u"), rack_id="there"), "b": replace(wanting("t", "u"), rack_id="here"), "c": wanting()}
+    members = {
+        "a": replace(wanting("t", "u"), rack_id="there"),
+        "b": replace(wanting("t", "u"), rack_id="here"),
+        "c": wanting(),
+    }
     cluster = {"t": TopicShape(2, (here, there)), "u": TopicShape(4, (there, here, here, there))}
-    given = {member: dict(each.partitions) for member, each in Range().assign(cluster, members).items()}
+    given = {
+        member: dict(each.partitions) for member, each in Range().assign(cluster, members).items()
+    }
     assert given == {"a": {"t": (1,), "u": (0, 3)}, "b": {"t": (0,), "u": (1, 2)}, "c": {}}
 
 
@@ -65,7 +77,10 @@ def test_each_assignor_says_how_its_group_may_rebalance():
 
 def test_roundrobin_goes_on_where_the_topic_before_ended():
     members = {"a": wanting("t", "u"), "b": wanting("t", "u")}
-    assert shares(RoundRobin(), {"t": 3, "u": 3}, members) == {"a": {"t": (0, 2), "u": (1,)}, "b": {"t": (1,), "u": (0, 2)}}
+    assert shares(RoundRobin(), {"t": 3, "u": 3}, members) == {
+        "a": {"t": (0, 2), "u": (1,)},
+        "b": {"t": (1,), "u": (0, 2)},
+    }
 
 
 def test_roundrobin_passes_over_who_does_not_want_the_topic():
@@ -79,7 +94,11 @@ def test_roundrobin_passes_over_who_does_not_want_the_topic():
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
 def test_static_members_come_first_in_order_of_instance_id(assignor):
-    members = {"a": wanting("t"), "y": wanting("t", instance_id="2"), "z": wanting("t", instance_id="1")}
+    members = {
+        "a": wanting("t"),
+        "y": wanting("t", instance_id="2"),
+        "z": wanting("t", instance_id="1"),
+    }
     assert shares(assignor(), {"t": 2}, members) == {"z": {"t": (0,)}, "y": {"t": (1,)}, "a": {}}
 
 
@@ -92,17 +111,27 @@ def test_every_member_is_answered_also_without_topics_that_exist(assignor):
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
 def test_a_topic_named_twice_is_wanted_once(assignor):
-    assert shares(assignor(), {"t": 2}, {"a": wanting("t", "t"), "b": wanting("t")}) == {"a": {"t": (0,)}, "b": {"t": (1,)}}
+    assert shares(assignor(), {"t": 2}, {"a": wanting("t", "t"), "b": wanting("t")}) == {
+        "a": {"t": (0,)},
+        "b": {"t": (1,)},
+    }
 
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
 def test_names_are_ordered_as_java_orders_them(assignor):
-    early, late = "\U0001f600", "\uffee"  # by UTF-16 units; by code points it is the other way round
-    assert shares(assignor(), {"t": 1}, {late: wanting("t"), early: wanting("t")}) == {early: {"t": (0,)}, late: {}}
+    # by UTF-16 units; by code points it is the other way round
+    early, late = "\U0001f600", "\uffee"
+    assert shares(assignor(), {"t": 1}, {late: wanting("t"), early: wanting("t")}) == {
+        early: {"t": (0,)},
+        late: {},
+    }
 
 
 def test_partitions_are_grouped_by_topic_in_order_and_each_once():
-    assert by_topic([("u", 1), ("t", 2), ("u", 0), ("u", 1)]) == (TopicParts("t", (2,)), TopicParts("u", (0, 1)))
+    assert by_topic([("u", 1), ("t", 2), ("u", 0), ("u", 1)]) == (
+        TopicParts("t", (2,)),
+        TopicParts("u", (0, 1)),
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,7 +141,9 @@ def test_partitions_are_grouped_by_topic_in_order_and_each_once():
         st.builds(
             Subscription,
             st.permutations("tuv").map(lambda topics: tuple(topics[:2])),
-            owned=st.lists(st.integers(0, 4), max_size=4).map(lambda numbers: (TopicParts("t", tuple(numbers)),)),
+            owned=st.lists(st.integers(0, 4), max_size=4).map(
+                lambda numbers: (TopicParts("t", tuple(numbers)),)
+            ),
             generation=st.integers(-1, 2),
             rack_id=st.sampled_from([None, "r1", "r2"]),
         ),
@@ -120,14 +151,24 @@ def test_partitions_are_grouped_by_topic_in_order_and_each_once():
     st.randoms(use_true_random=False),
 )
 def test_the_order_of_members_and_of_their_words_does_not_matter(members, random):
-    cluster = {"u": TopicShape(4), "v": TopicShape(2), "t": TopicShape(5, (("r1",), ("r2",), ("r1", "r2"), (), ("r2",)))}
+    cluster = {
+        "u": TopicShape(4),
+        "v": TopicShape(2),
+        "t": TopicShape(5, (("r1",), ("r2",), ("r1", "r2"), (), ("r2",))),
+    }
     shuffled = {
         name: replace(
             members[name],
             topics=tuple(random.sample(members[name].topics, 2)),
-            owned=tuple(TopicParts(topic, (number,)) for topic, numbers in members[name].owned for number in reversed(numbers)),
+            owned=tuple(
+                TopicParts(topic, (number,))
+                for topic, numbers in members[name].owned
+                for number in reversed(numbers)
+            ),
         )
         for name in random.sample(sorted(members), len(members))
     }
     for assignor in CLIENT_ASSIGNORS.values():
-        assert assignor().assign(dict(sorted(cluster.items())), shuffled) == assignor().assign(cluster, members)
+        assert assignor().assign(dict(sorted(cluster.items())), shuffled) == assignor().assign(
+            cluster, members
+        )

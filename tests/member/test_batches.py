@@ -1,4 +1,6 @@
-"""A member that works in batches, its questions answered by hand: which it asks, in which order, and what comes of the answers."""
+"""A member that works in batches, its questions answered by hand: which it asks, in which order,
+and what comes of the answers.
+"""
 
 from dataclasses import replace
 
@@ -28,7 +30,20 @@ from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.batch.span import topic_id_text
 from apportion.member.membership import MembershipState
 from apportion.topics import Topic, TopicIdPartition, Topics
-from tests.member.surroundings import ALL, BEGUN, CLAIM, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held, read
+from tests.member.surroundings import (
+    ALL,
+    BEGUN,
+    CLAIM,
+    ID,
+    OTHER_ID,
+    P0,
+    P1,
+    P2,
+    SESSION_MS,
+    Surroundings,
+    held,
+    read,
+)
 
 GRACE_MS = 5_000
 ENTRY = (SubscribedTopics(), FetchCommitted(ALL, 0), StartMembership())  # whose group is it?
@@ -77,7 +92,11 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
         LogEndOffsets((P0, P1)),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
-    assert (mine.held, mine.planned_incarnation, mine.ends) == (HeldPartitions(1, {P0: None, P1: None}), 1, {P0: 10, P1: 10})
+    assert (mine.held, mine.planned_incarnation, mine.ends) == (
+        HeldPartitions(1, {P0: None, P1: None}),
+        1,
+        {P0: 10, P1: 10},
+    )
 
 
 def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(there):
@@ -112,7 +131,12 @@ def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
     mine, first = working(there, P0)
     assert there.attempt(mine.plan_next(first, None)) is first
     assert there.attempt(mine.plan_next(first, None)) is first
-    assert there.asked == [ReadMembership(), ResolveTopicNames(held(P0)), LogStartOffsets((P0,)), LogEndOffsets((P0,))]
+    assert there.asked == [
+        ReadMembership(),
+        ResolveTopicNames(held(P0)),
+        LogStartOffsets((P0,)),
+        LogEndOffsets((P0,)),
+    ]
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(there):
@@ -120,9 +144,9 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
     there.offsets = {P0: 30, P1: 4, P2: 7}
     there.ends = dict.fromkeys(ALL, 50)
     restarted = batches()
-    assert there.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
-        "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
-    )
+    assert there.attempt(
+        restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)
+    ) == read("old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)})
     assert there.asked == [
         *ENTRY,
         ReadMembership(),
@@ -189,13 +213,20 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
     ]
 
 
-def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(there):
+def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(
+    there,
+):
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
     changed = replace(there.view, target=held(P0, P1))
     asking = mine.plan_next(first, None)
     assert next(asking) == ReadWriterReport(first)
-    assert [asking.send(NO_REPORT), asking.send(MembershipSnapshot(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
+    assert [
+        asking.send(NO_REPORT),
+        asking.send(MembershipSnapshot(there.view, 1_000)),
+        asking.send(None),
+        asking.send((P0,)),
+    ] == [
         ReadMembership(),
         CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
         ResolveTopicNames(held(P0)),
@@ -213,8 +244,16 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
     ("fields", "now_ms", "why"),
     [
         ({"epoch": 0}, 1_000, "the member has no place in the group yet (holds what it was given)"),
-        ({"target": None}, 1_000, "the member has no place in the group yet (holds what it was given)"),
-        ({"last_accepted_ms": None}, 1_000, "the coordinator has accepted no heartbeat for 4000 ms"),
+        (
+            {"target": None},
+            1_000,
+            "the member has no place in the group yet (holds what it was given)",
+        ),
+        (
+            {"last_accepted_ms": None},
+            1_000,
+            "the coordinator has accepted no heartbeat for 4000 ms",
+        ),
         ({}, 1_000 + SESSION_MS + 1, "the coordinator has accepted no heartbeat for 4000 ms"),
     ],
 )
@@ -225,7 +264,11 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fi
     there.sees(**fields)
     with pytest.raises(NotReady) as refusal:
         there.attempt(mine.plan_next(first, None))
-    assert (str(refusal.value), there.asked, mine.held) == (why, [ReadMembership()], HeldPartitions(1, {P0: None}))
+    assert (str(refusal.value), there.asked, mine.held) == (
+        why,
+        [ReadMembership()],
+        HeldPartitions(1, {P0: None}),
+    )
 
 
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
@@ -241,7 +284,9 @@ def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there
     assert there.asked == [*ENTRY, ReadMembership()]
 
 
-def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(there):
+def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(
+    there,
+):
     mine, first = working(there, P0, P1)
     there.offsets = {P0: 17, P1: 10}
     there.ends = {P0: 20, P1: 20}
@@ -268,7 +313,10 @@ def test_a_new_life_says_again_what_the_old_one_had_committed(there):
     assert CommitOffsets({P0: 10}, 2, CLAIM) in there.asked
 
 
-GONE = f"topic t (id {topic_id_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
+GONE = (
+    f"topic t (id {topic_id_text(ID)}) was deleted or created again: not read were t-0 from "
+    "offset 10"
+)
 
 
 def test_a_deleted_topic_is_data_loss(there):
@@ -333,7 +381,9 @@ def test_offsets_deleted_unread_are_data_loss(there):
     assert mine.held == HeldPartitions(1, {P0: None})
 
 
-def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(there):
+def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
+    there,
+):
     there.sees(target=held(P0))
     mine = batches(fail_on_data_loss=False)
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -345,7 +395,9 @@ def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_gr
     there.answer = answer
     with pytest.raises(NotReady, match="the group has not heard yet that topic t was deleted"):
         there.attempt(mine.plan_next(first, None))
-    assert there.asked[-1] == Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on")
+    assert there.asked[-1] == Note(
+        "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"
+    )
 
 
 def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there):
@@ -372,7 +424,9 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there
 @pytest.mark.parametrize("obstacle", [NobodyAnswered(), Refused(Code.NOT_COORDINATOR)])
 def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle, drops_answers):
     def taken_over(cut=None):
-        """A first batch, then one in which a partition goes and another comes; the second is cut off at the question `cut`."""
+        """A first batch, then one in which a partition goes and another comes; the second is cut
+        off at the question `cut`.
+        """
         there = Surroundings(drops_answers=drops_answers)
         mine, first = working(there, P0, P1)
         there.ends = dict.fromkeys(ALL, 30)
@@ -383,7 +437,14 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle
             with pytest.raises(type(obstacle)):
                 there.attempt(mine.plan_next(first, None))
         second = there.attempt(mine.plan_next(first, None))
-        return second, mine.held, mine.planned_incarnation, there.offsets, there.view, len(there.asked)
+        return (
+            second,
+            mine.held,
+            mine.planned_incarnation,
+            there.offsets,
+            there.view,
+            len(there.asked),
+        )
 
     *whole, questions = taken_over()
     assert (whole[0], questions) == (read("c", {P1: (10, 30), P2: (7, 30)}), 9)

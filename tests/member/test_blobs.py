@@ -17,11 +17,18 @@ from apportion.member.assignors.builtin import (
     TopicParts,
     TopicShape,
 )
-from apportion.member.assignors.serde import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.member.assignors.serde import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 
-SAID = Subscription(("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance")
+SAID = Subscription(
+    ("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance"
+)
 
 
 def test_a_subscription_comes_back_as_it_was_said():
@@ -42,21 +49,31 @@ def test_an_older_version_says_less(version, heard):
 
 
 def test_topics_and_owned_partitions_are_said_in_order():
-    muddled = Subscription(("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,))))
+    muddled = Subscription(
+        ("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,)))
+    )
     said = decode_subscription(encode_subscription(muddled))
     assert said == Subscription(("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,))))
 
 
 def test_a_generation_below_none_is_none():
-    assert decode_subscription(encode_subscription(Subscription((), generation=-5))).generation == -1
+    assert (
+        decode_subscription(encode_subscription(Subscription((), generation=-5))).generation == -1
+    )
 
 
 def test_an_assignment_comes_back_sorted_and_each_partition_once():
-    muddled = Given((TopicParts("u", (1,)), TopicParts("t", (2, 0)), TopicParts("u", (1, 0))), b"data")
-    assert decode_assignment(encode_assignment(muddled)) == Given((TopicParts("t", (0, 2)), TopicParts("u", (0, 1))), b"data")
+    muddled = Given(
+        (TopicParts("u", (1,)), TopicParts("t", (2, 0)), TopicParts("u", (1, 0))), b"data"
+    )
+    assert decode_assignment(encode_assignment(muddled)) == Given(
+        (TopicParts("t", (0, 2)), TopicParts("u", (0, 1))), b"data"
+    )
 
 
-@pytest.mark.parametrize("blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"])
+@pytest.mark.parametrize(
+    "blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"]
+)
 def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
     with pytest.raises(DecodeError, match="ConsumerProtocolAssignment"):
         decode_assignment(blob)
@@ -65,10 +82,16 @@ def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=40).map(lambda tail: b"\0\3\0\0\0\1\0\1t" + tail) | st.binary(max_size=40))
+@given(
+    st.binary(max_size=40).map(lambda tail: b"\0\3\0\0\0\1\0\1t" + tail) | st.binary(max_size=40)
+)
 def test_no_bytes_do_worse_than_a_decode_error(blob):
     with suppress(DecodeError):
-        members = {"a": decode_subscription(blob), "b": Subscription(("t",), blob, generation=1), "c": SAID}
+        members = {
+            "a": decode_subscription(blob),
+            "b": Subscription(("t",), blob, generation=1),
+            "c": SAID,
+        }
         for assignor in CLIENT_ASSIGNORS.values():
             assert sorted(assignor().assign({"t": TopicShape(3)}, members)) == ["a", "b", "c"]
     with suppress(DecodeError):
@@ -107,7 +130,15 @@ def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows(
 
 
 @pytest.mark.parametrize(
-    "data", [None, b"", b"\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff\0\0\0\0", b"\0\0\0\1\0\2\xff\xff\0\0\0\0"]
+    "data",
+    [
+        None,
+        b"",
+        b"\0",
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff\0\0\0\0",
+        b"\0\0\0\1\0\2\xff\xff\0\0\0\0",
+    ],
 )
 def test_user_data_that_cannot_be_read_tell_nothing(data):
     assert consumer_serde.decode_sticky(data) == StickyUserData()

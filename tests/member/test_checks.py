@@ -22,7 +22,11 @@ MEMBERS = {"a": Subscription(("t", "u", "lost")), "b": Subscription(("t",))}
 
 
 def owning(generation, **owned):
-    return Subscription(tuple(owned), owned=tuple(TopicParts(*part) for part in owned.items()), generation=generation)
+    return Subscription(
+        tuple(owned),
+        owned=tuple(TopicParts(*part) for part in owned.items()),
+        generation=generation,
+    )
 
 
 def giving(**given):
@@ -35,14 +39,22 @@ def test_members_whose_partitions_do_not_overlap_are_fine():
 
 
 def test_every_overlap_is_found_with_its_members_and_generations():
-    members = {"c": owning(4, t=(1,), s=(9,)), "a": owning(3, t=(0, 1)), "b": owning(4, t=(1,)), "d": owning(-1, t=(0,))}
+    members = {
+        "c": owning(4, t=(1,), s=(9,)),
+        "a": owning(3, t=(0, 1)),
+        "b": owning(4, t=(1,)),
+        "d": owning(-1, t=(0,)),
+    }
     found = validate_subscription(members)
     assert found == (
         Overlap(TopicPartition("t", 0), (("a", 3), ("d", -1))),
         Overlap(TopicPartition("t", 1), (("b", 4), ("c", 4), ("a", 3))),
     )
     assert [overlap.rightful_or_none for overlap in found] == ["a", None]
-    assert str(found[0]) == "partition 0 of 't' is claimed by 'a' in generation 3, 'd' in generation -1"
+    assert (
+        str(found[0])
+        == "partition 0 of 't' is claimed by 'a' in generation 3, 'd' in generation -1"
+    )
 
 
 def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
@@ -55,12 +67,30 @@ def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
     ("answer", "fault"),
     [
         ({"x": giving()}, "answers for 'x', which is no member of the group"),
-        ({"x": giving(t=(), u=(0,))}, "gives partition 0 of 'u' to 'x', which is no member of the group"),
-        ({"a": giving(t=(0, 2))}, "gives partition 2 of 't' to 'a', but the topic has 2 partitions"),
-        ({"a": giving(t=(0, 70))}, "gives partition 70 of 't' to 'a', but the topic has 2 partitions"),
-        ({"a": giving(t=(-1,))}, "gives partition -1 of 't' to 'a', but the topic has 2 partitions"),
-        ({"a": giving(lost=(0,))}, "gives partition 0 of 'lost' to 'a', but the topic does not exist"),
-        ({"a": giving(t=(1,)), "b": giving(t=(0, 1))}, "gives partition 1 of 't' to 'b' and to 'a'"),
+        (
+            {"x": giving(t=(), u=(0,))},
+            "gives partition 0 of 'u' to 'x', which is no member of the group",
+        ),
+        (
+            {"a": giving(t=(0, 2))},
+            "gives partition 2 of 't' to 'a', but the topic has 2 partitions",
+        ),
+        (
+            {"a": giving(t=(0, 70))},
+            "gives partition 70 of 't' to 'a', but the topic has 2 partitions",
+        ),
+        (
+            {"a": giving(t=(-1,))},
+            "gives partition -1 of 't' to 'a', but the topic has 2 partitions",
+        ),
+        (
+            {"a": giving(lost=(0,))},
+            "gives partition 0 of 'lost' to 'a', but the topic does not exist",
+        ),
+        (
+            {"a": giving(t=(1,)), "b": giving(t=(0, 1))},
+            "gives partition 1 of 't' to 'b' and to 'a'",
+        ),
         ({"a": giving(t=(1, 1))}, "gives partition 1 of 't' to 'a' twice"),
         ({"b": giving(u=(0,))}, "gives partition 0 of 'u' to 'b', which does not want that topic"),
     ],
@@ -73,7 +103,11 @@ def test_nonsense_is_refused_by_partition_and_member(answer, fault):
 
 def test_topics_that_the_member_does_not_want_may_be_let_pass():
     check_given(CLUSTER, MEMBERS, {"b": giving(u=(0,), other=(7,))}, only_wanted=False)
-    for answer in ({"b": giving(u=(1,))}, {"b": giving(other=(-1,))}, {"a": giving(other=(0,)), "b": giving(other=(0,))}):
+    for answer in (
+        {"b": giving(u=(1,))},
+        {"b": giving(other=(-1,))},
+        {"a": giving(other=(0,)), "b": giving(other=(0,))},
+    ):
         with pytest.raises(Refused):
             check_given(CLUSTER, MEMBERS, answer, only_wanted=False)
 
@@ -81,10 +115,14 @@ def test_topics_that_the_member_does_not_want_may_be_let_pass():
 def test_what_another_member_still_owns_is_not_given_in_the_same_round():
     members = {"a": owning(3, t=(0, 1)), "b": owning(3, t=())}
     check_cooperative(members, {"a": giving(t=(0,)), "b": giving()})
-    check_cooperative({"a": owning(3, t=(0,)), "b": owning(3, t=())}, {"a": giving(t=(0,)), "b": giving(t=(1,))})
+    check_cooperative(
+        {"a": owning(3, t=(0,)), "b": owning(3, t=())}, {"a": giving(t=(0,)), "b": giving(t=(1,))}
+    )
     with pytest.raises(Refused) as refusal:
         check_cooperative(members, {"a": giving(t=(0,)), "b": giving(t=(1,))})
-    assert refusal.value.why == "the assignor gives partition 1 of 't' to 'b' while 'a' still owns it"
+    assert (
+        refusal.value.why == "the assignor gives partition 1 of 't' to 'b' while 'a' still owns it"
+    )
 
 
 def test_a_member_that_is_left_out_still_owns_what_it_had():
@@ -102,13 +140,22 @@ def test_one_of_two_claimants_may_keep_what_both_claim():
         (None, "answers None, which is no mapping"),
         ([("m", Given())], "which is no mapping"),
         ({"m": None}, "gives None to 'm', which is no Given"),
-        ({"m": [("t", 0)]}, "gives [('t', 0)] to 'm', which is no Given: use Given(by_topic([(topic, number), ...]))"),
+        (
+            {"m": [("t", 0)]},
+            "gives [('t', 0)] to 'm', which is no Given: use Given(by_topic([(topic, "
+            "number), ...]))",
+        ),
         ({1: Given()}, "answers for 1, which is no member id"),
         ({"m": Given("t")}, "gives 't' to 'm', which are no partitions"),
-        ({"m": Given({"t": [0]})}, "gives {'t': [0]} to 'm', which are no partitions: use by_topic([(topic, number), ...])"),
+        (
+            {"m": Given({"t": [0]})},
+            "gives {'t': [0]} to 'm', which are no partitions: use by_topic([(topic, "
+            "number), ...])",
+        ),
         (
             {"m": Given([("t", 0)])},
-            "gives ('t', 0) to 'm', which is no topic with whole numbers: use by_topic([(topic, number), ...])",
+            "gives ('t', 0) to 'm', which is no topic with whole numbers: use "
+            "by_topic([(topic, number), ...])",
         ),
         ({"m": Given((("t", ("0",)),))}, "to 'm', which is no topic with whole numbers"),
         ({"m": Given((("t", (0.0,)),))}, "to 'm', which is no topic with whole numbers"),
@@ -133,4 +180,7 @@ def test_numbers_of_arrays_are_numbers():
     assert decode_assignment(encode_assignment(answer["m"])) == giving(t=(0, 1))
     with pytest.raises(Refused) as refusal:
         check_given(cluster, members, {"m": Given((TopicParts("t", tuple(np.arange(2, 3))),))})
-    assert refusal.value.why == "the assignor gives partition 2 of 't' to 'm', but the topic has 2 partitions"
+    assert (
+        refusal.value.why
+        == "the assignor gives partition 2 of 't' to 'm', but the topic has 2 partitions"
+    )

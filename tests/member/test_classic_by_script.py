@@ -1,4 +1,6 @@
-"""The classic member, event by event, with whole actions compared: generations, and what goes wrong with them."""
+"""The classic member, event by event, with whole actions compared: generations, and what goes wrong
+with them.
+"""
 
 import pytest
 
@@ -55,9 +57,13 @@ from tests.member.classic_words import (
 def test_a_member_joins_in_two_steps_and_is_patient_with_the_second():
     member = eager(rack_id="r")
     assert member.step(Subscribe(("t",)), at(0)) == [FindCoordinator(1, "g")]
-    assert member.step(CoordinatorFound(1), at(1)) == [SendToCoordinator(2, joins("", rack="r"), PARKED_MS)]
+    assert member.step(CoordinatorFound(1), at(1)) == [
+        SendToCoordinator(2, joins("", rack="r"), PARKED_MS)
+    ]
     required = JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")
-    assert member.step(Answered(2, required), at(2)) == [SendToCoordinator(3, joins("m", rack="r"), PARKED_MS)]
+    assert member.step(Answered(2, required), at(2)) == [
+        SendToCoordinator(3, joins("m", rack="r"), PARKED_MS)
+    ]
     assert member.wake_at() is None  # parked, and heartbeats before a generation are none
     assert member.view() == View("m", -1, MembershipState.JOINING, 1, None, (), None, None)
 
@@ -66,7 +72,9 @@ def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    assert member.step(Answered(2, joined(4)), at(10)) == [SendToCoordinator(3, syncs(4), PARKED_MS)]
+    assert member.step(Answered(2, joined(4)), at(10)) == [
+        SendToCoordinator(3, syncs(4), PARKED_MS)
+    ]
     assert member.step(Answered(3, synced(0, 2)), at(20)) == [FetchMetadata(4, ("t",))]
     assert member.wake_at() == 3_010
     assert member.step(MetadataFetched(4, (SEEN,)), at(30)) == [Offer(1, (P0, P2), (), (P0, P2))]
@@ -83,9 +91,13 @@ def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     others = (("m", Subscription(("t",))), ("n", Subscription(("t",))), ("o", Subscription(("u",))))
-    assert member.step(Answered(2, joined(1, *others, leader="m")), at(0)) == [FetchMetadata(3, ("t", "u"))]
+    assert member.step(Answered(2, joined(1, *others, leader="m")), at(0)) == [
+        FetchMetadata(3, ("t", "u"))
+    ]
     shares = syncs(1, ("m", (0, 1)), ("n", (2, 3)), ("o", ()))
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [SendToCoordinator(4, shares, PARKED_MS)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        SendToCoordinator(4, shares, PARKED_MS)
+    ]
 
 
 def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again():
@@ -107,17 +119,22 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named():
     answer = joined(1, ("m", Subscription(("t",))), leader="m")
     answer.members += (JoinGroupResponseMember(member_id="broken", metadata=b"\0"),)
     note, look_up = member.step(Answered(2, answer), at(0))
-    assert note.text.startswith("a member gets nothing: the subscription of 'broken' cannot be read: ")
+    assert note.text.startswith(
+        "a member gets nothing: the subscription of 'broken' cannot be read: "
+    )
     assert look_up == FetchMetadata(3, ("t",))
     shares = syncs(1, ("m", (0, 1, 2, 3)), ("broken", ()))
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [SendToCoordinator(4, shares, PARKED_MS)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        SendToCoordinator(4, shares, PARKED_MS)
+    ]
 
 
 def test_an_eager_member_takes_everything_back_before_it_joins_again():
     member = in_group(eager(), 0, 1)
     assert hears_of_a_rebalance(member) == [Offer(1, (), (P0, P1), ())]
     assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (), (P0, P1), 3_000, None)
-    assert member.step(Tick(), at(6_000)) == [SendToCoordinator(7, beats(1), 5_000)]  # its owner takes long, but it lives
+    # its owner takes long, but it lives
+    assert member.step(Tick(), at(6_000)) == [SendToCoordinator(7, beats(1), 5_000)]
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000)) == []
     assert member.step(Adopted(1, ()), at(6_001)) == [
         SendToCoordinator(8, joins(reason="the group rebalances", generation=1), PARKED_MS)
@@ -137,13 +154,23 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said = {"name": "cooperative-sticky", "user_data": data.user_data(("t",)), "owned": (0, 1), "generation": 1}
-    assert hears_of_a_rebalance(member) == [SendToCoordinator(7, joins(reason="the group rebalances", **said), PARKED_MS)]
-    assert member.view() == View("m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None)
+    said = {
+        "name": "cooperative-sticky",
+        "user_data": data.user_data(("t",)),
+        "owned": (0, 1),
+        "generation": 1,
+    }
+    assert hears_of_a_rebalance(member) == [
+        SendToCoordinator(7, joins(reason="the group rebalances", **said), PARKED_MS)
+    ]
+    assert member.view() == View(
+        "m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None
+    )
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
     assert (member.view().epoch, member.view().owned) == (2, (P0, P1))
     member.step(Answered(8, synced(0, 1)), at(3_020))
-    assert member.step(MetadataFetched(9, (SEEN,)), at(3_030)) == []  # nothing has changed, and nobody is disturbed
+    # nothing has changed, and nobody is disturbed
+    assert member.step(MetadataFetched(9, (SEEN,)), at(3_030)) == []
     assert member.view().state is MembershipState.STABLE
 
 
@@ -160,7 +187,9 @@ def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
     member.step(Tick(), at(6_010))
     again = member.step(Answered(10, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_030))
     (send,) = again
-    assert send == SendToCoordinator(11, cooperative_join((0, 1), 2, "the group rebalances"), PARKED_MS)
+    assert send == SendToCoordinator(
+        11, cooperative_join((0, 1), 2, "the group rebalances"), PARKED_MS
+    )
     member.step(Adopted(1, (P0,)), at(6_040))  # while the answer is awaited
     member.step(Answered(11, joined(3, name="cooperative-sticky")), at(6_050))
     member.step(Answered(12, synced(0)), at(6_060))
@@ -186,14 +215,21 @@ def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
     ]
 
 
-def test_partitions_of_a_topic_that_is_not_wanted_any_more_are_let_go_before_a_cooperative_member_joins():
+def test_a_cooperative_member_releases_unsubscribed_partitions_before_it_joins():
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     assert member.step(Subscribe(("u",)), at(10)) == [Offer(1, (), (P0, P1), ())]
     (send,) = member.step(Adopted(1, ()), at(20))
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said = {"name": "cooperative-sticky", "user_data": data.user_data(("u",)), "topics": ("u",), "generation": 1}
-    assert send == SendToCoordinator(6, joins(reason="the subscription has changed", **said), PARKED_MS)
+    said = {
+        "name": "cooperative-sticky",
+        "user_data": data.user_data(("u",)),
+        "topics": ("u",),
+        "generation": 1,
+    }
+    assert send == SendToCoordinator(
+        6, joins(reason="the subscription has changed", **said), PARKED_MS
+    )
 
 
 def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
@@ -220,7 +256,9 @@ def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and
     member.step(Adopted(1, ()), at(3_005)) if way is eager else None
     member.step(Answered(7, joined(2, name=name)), at(3_010))
     held = () if way is eager else (P0,)
-    actions = member.step(Answered(8, SyncGroupResponse(error_code=Code.ILLEGAL_GENERATION)), at(3_020))
+    actions = member.step(
+        Answered(8, SyncGroupResponse(error_code=Code.ILLEGAL_GENERATION)), at(3_020)
+    )
     assert actions[:2] == [
         Note("warning", "member m lost its place in generation 2: ILLEGAL_GENERATION"),
         Lost(1, held),
@@ -233,11 +271,13 @@ def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and
     assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
 
 
-def test_a_sync_in_a_rebalance_joins_again_and_claims_what_it_holds_with_the_generation_that_gave_it():
+def test_a_sync_in_a_rebalance_rejoins_with_owned_partitions_and_their_generation():
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
-    (send,) = member.step(Answered(8, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_020))
+    (send,) = member.step(
+        Answered(8, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_020)
+    )
     assert send == SendToCoordinator(9, cooperative_join((0,), 1, None), PARKED_MS)
     assert member.view().incarnation == 1
 
@@ -263,16 +303,25 @@ def test_the_word_of_an_earlier_life_changes_nothing():
     member.step(MetadataFetched(9, (SEEN,)), at(3_020))
     before = member.view()
     assert member.step(Adopted(1, (P0,)), at(3_030)) == []
-    assert member.view() == before == View("m", 2, MembershipState.RECONCILING, 2, (P0,), (), 3_020, None)
+    assert (
+        member.view()
+        == before
+        == View("m", 2, MembershipState.RECONCILING, 2, (P0,), (), 3_020, None)
+    )
 
 
 def test_a_join_that_was_forgotten_begins_again_after_a_pause():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
+    member.step(
+        Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0)
+    )
     actions = member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(10))
-    assert actions == [Note("warning", "member m lost its place in generation -1: UNKNOWN_MEMBER_ID"), Lost(1, ())]
+    assert actions == [
+        Note("warning", "member m lost its place in generation -1: UNKNOWN_MEMBER_ID"),
+        Lost(1, ()),
+    ]
     assert member.wake_at() == 110
     assert member.step(Tick(), at(110)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
 
@@ -285,7 +334,8 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause():
         (Code.INCONSISTENT_GROUP_PROTOCOL, " It offers range."),
         (
             Code.INVALID_SESSION_TIMEOUT,
-            " It was 45000 ms; the range is the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
+            " It was 45000 ms; the range is the broker's group.min.session.timeout.ms and "
+            "group.max.session.timeout.ms.",
         ),
         (Code.GROUP_AUTHORIZATION_FAILED, ""),
     ],
@@ -298,7 +348,9 @@ def test_what_nobody_can_mend_ends_the_membership(code, advice):
         Lost(1, ()),
         Failed(code, code.sentence + advice),
     ]
-    assert member.view() == View("", -1, MembershipState.FATAL, 1, None, (), 3_000, Failed(code, f"{code.sentence}{advice}"))
+    assert member.view() == View(
+        "", -1, MembershipState.FATAL, 1, None, (), 3_000, Failed(code, f"{code.sentence}{advice}")
+    )
     assert member.step(Leave(), at(3_020)) == [Left(is_confirmed=True)]
 
 
@@ -315,7 +367,9 @@ def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too():
 def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost():
     member = in_group(eager(), 0)
     member.step(Tick(), at(3_000))
-    assert member.step(Answered(6, beaten(Code.NOT_COORDINATOR)), at(3_001)) == [FindCoordinator(7, "g")]
+    assert member.step(Answered(6, beaten(Code.NOT_COORDINATOR)), at(3_001)) == [
+        FindCoordinator(7, "g")
+    ]
     assert member.step(CoordinatorFound(7), at(3_002)) == [SendToCoordinator(8, beats(1), 5_000)]
     assert member.view().owned == (P0,)
 
@@ -324,19 +378,27 @@ def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    assert member.step(Unanswered(2, "cut"), at(10)) == [Note("warning", "no answer for member without an id: cut")]
+    assert member.step(Unanswered(2, "cut"), at(10)) == [
+        Note("warning", "no answer for member without an id: cut")
+    ]
     assert member.step(Tick(), at(110)) == [FindCoordinator(3, "g")]
     assert member.step(CoordinatorFound(3), at(110)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
     member.step(Answered(4, joined(1)), at(120))
-    assert member.step(Unanswered(5, "cut"), at(130)) == [Note("warning", "no answer for member m: cut")]
+    assert member.step(Unanswered(5, "cut"), at(130)) == [
+        Note("warning", "no answer for member m: cut")
+    ]
     assert member.step(Tick(), at(330)) == [FindCoordinator(6, "g")]
-    assert member.step(CoordinatorFound(6), at(330)) == [SendToCoordinator(7, joins("m"), PARKED_MS)]
+    assert member.step(CoordinatorFound(6), at(330)) == [
+        SendToCoordinator(7, joins("m"), PARKED_MS)
+    ]
 
 
 def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
     member = in_group(eager(), 0)
     before = member.view()
-    assert member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(5)) == []
+    assert (
+        member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(5)) == []
+    )
     assert member.step(Answered(99, beaten(Code.ILLEGAL_GENERATION)), at(5)) == []
     assert member.step(MetadataFetched(5, ()), at(5)) == []
     assert member.view() == before
@@ -364,7 +426,10 @@ def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time():
     assert len(member.step(Answered(3, broken), at(1_499))) == 1
     assert member.step(Tick(), at(1_699)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
     why = Code.UNKNOWN_SERVER_ERROR.sentence
-    assert member.step(Answered(4, broken), at(1_700)) == [Lost(1, ()), Failed(Code.UNKNOWN_SERVER_ERROR, why)]
+    assert member.step(Answered(4, broken), at(1_700)) == [
+        Lost(1, ()),
+        Failed(Code.UNKNOWN_SERVER_ERROR, why),
+    ]
 
 
 def test_pauses_grow_up_to_their_limit_and_end_when_it_goes_well():
@@ -379,5 +444,7 @@ def test_pauses_grow_up_to_their_limit_and_end_when_it_goes_well():
     assert waits == [100, 200, 400, 800, 1_000, 1_000]
     member.step(Answered(request, beaten()), at(now_ms))
     member.step(Tick(), at(now_ms + 3_000))
-    member.step(Answered(request + 1, beaten(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(now_ms + 3_000))
+    member.step(
+        Answered(request + 1, beaten(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(now_ms + 3_000)
+    )
     assert member.wake_at() == now_ms + 3_100

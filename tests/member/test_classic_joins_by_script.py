@@ -1,4 +1,6 @@
-"""What a classic member does when joining goes on for longer than it should, and what it says in a join."""
+"""What a classic member does when joining goes on for longer than it should, and what it says in a
+join.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +8,13 @@ from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.interface import TopicParts
 from apportion.member.classic.requests import ClassicSettings, join_request
-from apportion.member.membership import Answered, CoordinatorFound, Leave, SendToCoordinator, Subscribe
+from apportion.member.membership import (
+    Answered,
+    CoordinatorFound,
+    Leave,
+    SendToCoordinator,
+    Subscribe,
+)
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
@@ -20,7 +28,9 @@ def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    assert member.step(Answered(2, told("m")), at(0)) == [SendToCoordinator(3, joins("m"), PARKED_MS)]
+    assert member.step(Answered(2, told("m")), at(0)) == [
+        SendToCoordinator(3, joins("m"), PARKED_MS)
+    ]
     assert (member.step(Answered(3, told("n")), at(0)), member.wake_at()) == ([], 100)
     assert member.step(Tick(), at(100)) == [SendToCoordinator(4, joins("n"), PARKED_MS)]
     assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)

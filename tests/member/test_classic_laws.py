@@ -1,4 +1,6 @@
-"""Laws of groups of classic members, and of both kinds, whatever happens: real members, a real coordinator, any order."""
+"""Laws of groups of classic members, and of both kinds, whatever happens: real members, a real
+coordinator, any order.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,10 @@ ONWARDS = [
     st.tuples(st.sampled_from(["run", "run and adopt", "adopt"]), who),
     st.tuples(st.sampled_from(["hear", "dawdle"]), who),
     st.tuples(st.just("wait"), st.sampled_from([10, 3_000])),
-    st.tuples(st.sampled_from(["deliver all", "beat"]), st.sampled_from(["", "a", "b", "c", "ab", "bc", "abc"])),
+    st.tuples(
+        st.sampled_from(["deliver all", "beat"]),
+        st.sampled_from(["", "a", "b", "c", "ab", "bc", "abc"]),
+    ),
 ]
 CHANGES = [st.tuples(st.sampled_from(["join", "join", "leave"]), who)]
 BACKWARDS = [
@@ -39,7 +44,9 @@ def play(history, kinds):  # noqa: C901  (an arm for each event)
                 world.deliver(with_)
             case "deliver all" | "beat":
                 world.wait(3_000 if what == "beat" else 0)
-                world.deliver_all(quick=[world.actors[name] for name in with_ if name in world.actors])
+                world.deliver_all(
+                    quick=[world.actors[name] for name in with_ if name in world.actors]
+                )
             case "hear" if actor:
                 world.deliver_to(actor)
             case "run" | "run and adopt" if actor:
@@ -78,7 +85,12 @@ def test_a_classic_group_never_has_two_owners_and_always_comes_to_rest_fairly(hi
 
 
 @settings(max_examples=60, deadline=None)
-@given(happenings, st.tuples(*[st.sampled_from([("cooperative-sticky",), ("range", "cooperative-sticky"), ()])] * 3))
+@given(
+    happenings,
+    st.tuples(
+        *[st.sampled_from([("cooperative-sticky",), ("range", "cooperative-sticky"), ()])] * 3
+    ),
+)
 def test_a_group_of_both_kinds_never_has_two_owners_and_always_comes_to_rest(history, kinds):
     play(history, dict(zip(NAMES, kinds, strict=True)))
 
@@ -99,7 +111,10 @@ def test_a_cooperative_member_never_stops_using_what_stays_with_it():
     before = first.uses
     world.joins("b", "cooperative-sticky")
     world.settle()
-    assert (len(first.uses), first.rebalanced_from) == (3, tuple(one for one in before if one not in first.uses))
+    assert (len(first.uses), first.rebalanced_from) == (
+        3,
+        tuple(one for one in before if one not in first.uses),
+    )
 
 
 def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever():
@@ -113,7 +128,9 @@ def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever
             world.adopts(other)
         world.wait(500)
     assert (slow.view.incarnation, slow.uses) == (2, ())
-    assert (other.view.state, len(other.uses)) == (MembershipState.JOINING, 0) or len(other.uses) in (2, 4)
+    assert (other.view.state, len(other.uses)) == (MembershipState.JOINING, 0) or len(
+        other.uses
+    ) in (2, 4)
     world.settle()
     assert sizes(world) == [2, 2]
 
@@ -131,7 +148,11 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
         world.wait(500)
         world.deliver_to(slow)
     for _ in range(10):  # all but the slow one hear of the next generation
-        while heard := [index for index, (whose, what, _) in enumerate(world.mail) if whose is not slow or what == "ask"]:
+        while heard := [
+            index
+            for index, (whose, what, _) in enumerate(world.mail)
+            if whose is not slow or what == "ask"
+        ]:
             world.deliver(heard[0])
             for actor in (leader, world.actors["c"]):
                 world.adopts(actor)

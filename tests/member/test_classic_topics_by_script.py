@@ -1,4 +1,6 @@
-"""The classic member, event by event: what its leader gives, how it goes, and topics that change."""
+"""The classic member, event by event: what its leader gives, how it goes, and topics that
+change.
+"""
 
 import pytest
 
@@ -29,7 +31,12 @@ from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_words import (
     P0,
@@ -83,9 +90,14 @@ def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assi
     member.step(CoordinatorFound(1), at(0))
     members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
     member.step(Answered(2, joined(1, *members, leader="m")), at(0))
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        Lost(1, ()),
+        Failed(Code.INVALID_REQUEST, why),
+    ]
     (send,) = member.step(Leave(), at(1))
-    assert send.request == LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
+    assert send.request == LeaveGroupRequest(
+        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
+    )
 
 
 def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
@@ -103,7 +115,9 @@ def test_a_member_that_its_leader_forgot_holds_nothing():
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1)), at(0))
-    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [Offer(1, (), (), ())]
+    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [
+        Offer(1, (), (), ())
+    ]
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 3_000)
 
 
@@ -114,9 +128,14 @@ def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))
-    leaves = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
+    leaves = LeaveGroupRequest(
+        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
+    )
     assert member.step(Leave(), at(3_010)) == [SendToCoordinator(8, leaves, 5_000)]
-    assert member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011)) == []
+    assert (
+        member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011))
+        == []
+    )
     left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
     assert member.step(Answered(8, left), at(3_012)) == [Left(is_confirmed=True)]
     assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
@@ -137,10 +156,15 @@ def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back()
     assert member.step(Polled(), at(5_000)) == [SendToCoordinator(7, joins(""), PARKED_MS)]
 
 
-def test_a_static_member_whose_owner_is_silent_is_silent_too_and_keeps_its_place_until_its_session_ends():
+def test_a_static_member_that_is_not_polled_stays_until_its_session_ends():
     member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
     note, lost = member.step(Tick(), at(1_000))
-    assert (type(note), lost, member.view().state, member.wake_at()) == (Note, Lost(1, (P0,)), MembershipState.STALE, None)
+    assert (type(note), lost, member.view().state, member.wake_at()) == (
+        Note,
+        Lost(1, (P0,)),
+        MembershipState.STALE,
+        None,
+    )
 
 
 # topics that change
@@ -150,7 +174,10 @@ def test_a_leader_whose_topic_grows_wants_a_new_generation():
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
+    member.step(
+        Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")),
+        at(0),
+    )
     member.step(MetadataFetched(3, (SEEN,)), at(0))
     member.step(Answered(4, synced(0, 1, 2, 3)), at(0))
     member.step(MetadataFetched(5, (SEEN,)), at(0))
@@ -159,14 +186,19 @@ def test_a_leader_whose_topic_grows_wants_a_new_generation():
     assert member.step(MetadataFetched(6, (SEEN,)), at(1_001)) == []
     assert member.step(Tick(), at(2_001)) == [FetchMetadata(7, ("t",))]
     (send,) = member.step(MetadataFetched(7, (SEEN._replace(partitions=6),)), at(2_002))
-    assert send == SendToCoordinator(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
+    assert send == SendToCoordinator(
+        8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS
+    )
 
 
 def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
+    member.step(
+        Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")),
+        at(0),
+    )
     member.step(MetadataFetched(3, ()), at(0))
     member.step(Answered(4, synced()), at(0))
     member.step(Tick(), at(1_000))
@@ -177,14 +209,18 @@ def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
 def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
     member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
     member.step(Tick(), at(1_000))
-    assert member.step(MetadataFetched(6, (TopicDescription("t", U, 4),)), at(1_001)) == [Offer(1, (), (P0,), ())]
+    assert member.step(MetadataFetched(6, (TopicDescription("t", U, 4),)), at(1_001)) == [
+        Offer(1, (), (P0,), ())
+    ]
     assert member.step(Adopted(1, ()), at(1_002)) == [
         SendToCoordinator(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)
     ]
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(1_003))
     member.step(Answered(8, synced(0)), at(1_004))
     again = IdPartition(U, 0)
-    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
+    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(1_005)) == [
+        Offer(1, (again,), (), (again,))
+    ]
 
 
 def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given():
@@ -192,7 +228,9 @@ def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_tha
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
     member.step(Answered(8, synced(0)), at(3_000))
-    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(3_000)) == [Offer(1, (), (P0,), ())]
+    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(3_000)) == [
+        Offer(1, (), (P0,), ())
+    ]
     (send,) = member.step(Adopted(1, ()), at(3_001))
     assert send.request.reason == "topic t was made again"
 
@@ -200,14 +238,18 @@ def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_tha
 def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
     member = in_group(eager(metadata_interval_ms=3_000), 0)
     assert FetchMetadata(6, ("t",)) in member.step(Tick(), at(3_000))
-    assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [Offer(1, (), (P0,), ())]
+    assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [
+        Offer(1, (), (P0,), ())
+    ]
     member.step(Adopted(1, ()), at(3_002))
     assert member.step(MetadataFetched(6, (SEEN,)), at(3_003)) == []
     assert member.view().target == ()
 
 
 def leads_a_generation_that_withholds():
-    """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it; request 5 was the last."""
+    """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it;
+    request 5 was the last.
+    """
     member = cooperative()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -222,7 +264,8 @@ def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
     member = leads_a_generation_that_withholds()
     look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, FetchMetadata))
     answered = member.step(MetadataFetched(look.request_id, (SEEN,)), at(60_001))
-    assert (answered, member.state) == ([], MembershipState.JOINING)  # its heartbeat is still under way
+    # its heartbeat is still under way
+    assert (answered, member.state) == ([], MembershipState.JOINING)
 
 
 def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it():
@@ -230,8 +273,14 @@ def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_f
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
     member.step(Answered(6, joined(2)), at(3_000))
-    look = next(each for each in member.step(Answered(7, synced(0, 9, -1)), at(3_000)) if isinstance(each, FetchMetadata))
-    assert member.step(MetadataFetched(look.request_id, (SEEN,)), at(3_000)) == [Offer(1, (P0,), (), (P0,))]
+    look = next(
+        each
+        for each in member.step(Answered(7, synced(0, 9, -1)), at(3_000))
+        if isinstance(each, FetchMetadata)
+    )
+    assert member.step(MetadataFetched(look.request_id, (SEEN,)), at(3_000)) == [
+        Offer(1, (P0,), (), (P0,))
+    ]
     assert any(isinstance(each, FetchMetadata) for each in member.step(Tick(), at(4_000)))
 
 
@@ -250,13 +299,18 @@ def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
 
 
 @pytest.mark.parametrize(("answered_ms", "lives"), [(48_000, 1), (48_001, 2)])
-def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(answered_ms, lives):
+def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(
+    answered_ms, lives
+):
     member = in_group(cooperative(), 0, name="cooperative-sticky")
-    hears_of_a_rebalance(member)  # its heartbeat of 3,000 ms is the last sign that the group still had it
+    # its heartbeat of 3,000 ms is the last sign that the group still had it
+    hears_of_a_rebalance(member)
     member.step(Unanswered(7, "cut"), at(40_000))
     member.step(Tick(), at(40_100))
     member.step(CoordinatorFound(8), at(40_100))
-    actions = member.step(Answered(9, joined(2, name="cooperative-sticky", leader="")), at(answered_ms))
+    actions = member.step(
+        Answered(9, joined(2, name="cooperative-sticky", leader="")), at(answered_ms)
+    )
     assert member.view().incarnation == lives
     lost = [action for action in actions if isinstance(action, Lost)]
     assert lost == ([] if lives == 1 else [Lost(1, (P0,))])
@@ -300,7 +354,10 @@ def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_
     members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=of_t(2))))
     member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
     why = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        Lost(1, ()),
+        Failed(Code.INVALID_REQUEST, why),
+    ]
 
 
 def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
@@ -314,7 +371,9 @@ def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     assert member.step(MetadataFetched(5, (SEEN,)), at(1_001)) == []
     assert member.step(Unanswered(3, "late"), at(1_001)) == []
     assert member.step(Unanswered(5, "early"), at(1_001)) == []
-    assert member.step(MetadataFetched(4, (SEEN,)), at(1_001)) == [SendToCoordinator(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)]
+    assert member.step(MetadataFetched(4, (SEEN,)), at(1_001)) == [
+        SendToCoordinator(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)
+    ]
 
 
 def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
@@ -335,7 +394,10 @@ def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
     for request in (7, 9, 11):
         assert join.request_id == request
         member.step(Answered(request, joined(request)), at(3_000))
-        again = member.step(Answered(request + 1, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_000))
+        again = member.step(
+            Answered(request + 1, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)),
+            at(3_000),
+        )
         waits.append(None if again else member.wake_at() - 3_000)
         (join,) = again or member.step(Tick(), at(member.wake_at()))
     assert waits == [None, 100, 200]
@@ -351,7 +413,9 @@ def test_a_first_join_late_in_the_life_of_a_process_loses_nothing():
     member = eager()
     member.step(Subscribe(("t",)), at(100_000))
     member.step(CoordinatorFound(1), at(100_000))
-    assert member.step(Answered(2, joined(1, leader="")), at(100_010)) == [SendToCoordinator(3, syncs(1), PARKED_MS)]
+    assert member.step(Answered(2, joined(1, leader="")), at(100_010)) == [
+        SendToCoordinator(3, syncs(1), PARKED_MS)
+    ]
     assert member.view().incarnation == 1
     member.step(Answered(3, SyncGroupResponse()), at(100_020))
     assert member.wake_at() == 103_010  # the next heartbeat

@@ -16,12 +16,21 @@ def _weighted():
 def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
     cluster = {"t": TopicShape(8), "u": TopicShape(2)}
     said = {
-        name: decode_subscription(encode_subscription(Subscription(topics, weighted(weight).user_data(topics))))
-        for name, weight, topics in [("light", 1, ("t",)), ("heavy", 3, ("t",)), ("both", 4, ("u", "t"))]
+        name: decode_subscription(
+            encode_subscription(Subscription(topics, weighted(weight).user_data(topics)))
+        )
+        for name, weight, topics in [
+            ("light", 1, ("t",)),
+            ("heavy", 3, ("t",)),
+            ("both", 4, ("u", "t")),
+        ]
     }
     answer = weighted().assign(cluster, said)
     check_given(cluster, said, answer)
-    assert {name: [(topic, len(numbers)) for topic, numbers in given.partitions] for name, given in answer.items()} == {
+    assert {
+        name: [(topic, len(numbers)) for topic, numbers in given.partitions]
+        for name, given in answer.items()
+    } == {
         "light": [("t", 1)],
         "heavy": [("t", 3)],
         "both": [("t", 4), ("u", 2)],

@@ -1,4 +1,6 @@
-"""Offsets that a foreign client has committed in a sink's group: they bear the sink's name only after its writer has taken them."""
+"""Offsets that a foreign client has committed in a sink's group: they bear the sink's name only
+after its writer has taken them.
+"""
 
 import pytest
 
@@ -21,7 +23,7 @@ def batches():
 
 
 @pytest.mark.parametrize("end", [5, 9])
-def test_what_a_foreign_client_has_committed_travels_in_the_span_and_bears_the_sinks_name_with_its_end(there, end):
+def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(there, end):
     there.ends[P1] = end
     there.sees(target=held(P0))
     mine = batches()
@@ -31,13 +33,16 @@ def test_what_a_foreign_client_has_committed_travels_in_the_span_and_bears_the_s
     doubted = there.attempt(mine.plan_next(first, None))
     assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(unclaimed=(P1,))
     assert there.stored(P1) == OffsetAndMetadata(5, "java consumer")
-    assert there.attempt(mine.plan_next(doubted, None)) is doubted  # the batch is written, and nothing is new
+    # the batch is written, and nothing is new
+    assert there.attempt(mine.plan_next(doubted, None)) is doubted
     assert there.stored(P1) == OffsetAndMetadata(end, CLAIM)
     there.ends[P1] = 12
     assert there.attempt(mine.plan_next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
 
 
-def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(there):
+def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(
+    there,
+):
     there.sees(target=held(P0, P1))
     mine = batches()
     both = there.attempt(mine.plan_next(BEGUN, None))
@@ -74,7 +79,9 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, 
     there.offsets, there.metadata = {P1: offset}, {P1: ""}
     there.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
-    mine = BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False)
+    mine = BatchPlanner(
+        ("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False
+    )
     assert there.attempt(mine.plan_next(previous, None)).unclaimed == ()
     assert there.stored(P1).metadata == CLAIM
 
@@ -82,22 +89,34 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, 
 def test_a_query_without_a_named_sink_doubts_nothing(there):
     there.offsets, there.metadata = {P1: 5}, {P1: "java consumer"}
     there.sees(target=held(P1))
-    assert there.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span("c", {P1: (5, 10)}, ())
+    assert there.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span(
+        "c", {P1: (5, 10)}, ()
+    )
 
 
 @pytest.mark.parametrize("is_second", [False, True])
-def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(there, is_second):
-    """P2 has had no row yet, and versions of before set a fence with rows only. Another query may have been upgraded first."""
-    there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM if is_second else "", P2: ""}
+def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(
+    there, is_second
+):
+    """P2 has had no row yet, and versions of before set a fence with rows only. Another query may
+    have been upgraded first.
+    """
+    there.offsets, there.metadata = (
+        {P0: 4, P1: 7, P2: 6},
+        {P0: "", P1: CLAIM if is_second else "", P2: ""},
+    )
     mine = batches()
     asking = there.attempt(mine.plan_next(sorted_span("old", {P0: (0, 4)}), None))
     there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P2))
     assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
-    assert (there.stored(P0), there.stored(P2)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(6, CLAIM))
+    assert (there.stored(P0), there.stored(P2)) == (
+        OffsetAndMetadata(4, CLAIM),
+        OffsetAndMetadata(6, CLAIM),
+    )
 
 
-def test_a_new_checkpoint_in_a_group_that_has_its_sink_doubts_what_bears_no_name_though_the_table_has_fences(there):
+def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(there):
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     mine = batches()
     asking = there.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))

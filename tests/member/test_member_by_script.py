@@ -40,7 +40,9 @@ def at(ms):
 
 
 def new_member(**settings):
-    return ConsumerMember(Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings))
+    return ConsumerMember(
+        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
+    )
 
 
 def beat(epoch, **fields):
@@ -48,12 +50,20 @@ def beat(epoch, **fields):
 
 
 def full(epoch, *owned, topics=("t",), **fields):
-    return beat(epoch, rebalance_timeout_ms=60_000, subscribed_topic_names=topics, topic_partitions=to_wire(owned), **fields)
+    return beat(
+        epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=topics,
+        topic_partitions=to_wire(owned),
+        **fields,
+    )
 
 
 def accepted(epoch, *assigned, unchanged=False, interval_ms=1_000):
     said = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
-    return ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said)
+    return ConsumerGroupHeartbeatResponse(
+        member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said
+    )
 
 
 def refused(code):
@@ -61,7 +71,9 @@ def refused(code):
 
 
 def joined(*assigned, epoch=1, **settings):
-    """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE with nothing in flight."""
+    """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE
+    with nothing in flight.
+    """
     member = new_member(**settings)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -94,7 +106,9 @@ def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say
     assert member.step(Subscribe(("t", "s", "t")), at(5)) == [FindCoordinator(1, "g")]
     assert member.wake_at() is None
     assert member.step(CoordinatorFound(1), at(9)) == [
-        SendToCoordinator(2, full(0, topics=("s", "t"), rack_id="r", server_assignor="uniform"), timeout_ms=5_000)
+        SendToCoordinator(
+            2, full(0, topics=("s", "t"), rack_id="r", server_assignor="uniform"), timeout_ms=5_000
+        )
     ]
     assert member.wake_at() is None
 
@@ -103,11 +117,17 @@ def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    assert member.step(Answered(2, accepted(1, P0, P1)), at(10)) == [Offer(1, (P0, P1), (), (P0, P1))]
+    assert member.step(Answered(2, accepted(1, P0, P1)), at(10)) == [
+        Offer(1, (P0, P1), (), (P0, P1))
+    ]
     assert member.wake_at() == 1_000
-    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)]
+    assert member.step(Tick(), at(1_000)) == [
+        SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)
+    ]
     assert member.step(Answered(3, accepted(1, unchanged=True)), at(1_010)) == []
-    assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [SendToCoordinator(4, beat(1), timeout_ms=5_000)]
+    assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [
+        SendToCoordinator(4, beat(1), timeout_ms=5_000)
+    ]
     assert member.step(Answered(4, accepted(1, unchanged=True)), at(1_210)) == []
     assert member.wake_at() == 2_200
     assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
@@ -118,8 +138,12 @@ def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
     assert (member.view().state, member.view().owned) == (MembershipState.RECONCILING, (P0, P1))
-    assert member.step(Adopted(1, (P0,)), at(1_300)) == [SendToCoordinator(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)]
-    assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [Offer(1, (P0, P2), (), (P2,))]
+    assert member.step(Adopted(1, (P0,)), at(1_300)) == [
+        SendToCoordinator(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)
+    ]
+    assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [
+        Offer(1, (P0, P2), (), (P2,))
+    ]
     assert member.view().state is MembershipState.RECONCILING
 
 
@@ -148,7 +172,9 @@ def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, accepted(1, P0, P1)), at(0))
-    assert member.step(Adopted(1, (P1,)), at(1)) == [SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), 5_000)]
+    assert member.step(Adopted(1, (P1,)), at(1)) == [
+        SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), 5_000)
+    ]
     assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None)
 
 
@@ -160,21 +186,32 @@ def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more():
     member.step(Tick(), at(1_000))
     member.step(Unanswered(3, "no answer"), at(1_001))
     member.step(Tick(), at(1_101))
-    held = (P0, P1)  # they may be adopted while this heartbeat is under way: the coordinator must not give them away
-    assert member.step(CoordinatorFound(4), at(1_102)) == [SendToCoordinator(5, full(1, *held), 5_000)]
+    # they may be adopted while this heartbeat is under way: the coordinator must not give them away
+    held = (P0, P1)
+    assert member.step(CoordinatorFound(4), at(1_102)) == [
+        SendToCoordinator(5, full(1, *held), 5_000)
+    ]
     assert member.step(Answered(5, accepted(2, P1)), at(1_103)) == [Offer(1, (P1,), (), (P1,))]
     assert member.step(Adopted(1, (P0, P1)), at(1_104)) == []
     assert member.view().owned == ()
-    assert member.step(Adopted(1, (P1,)), at(1_105)) == [SendToCoordinator(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)]
+    assert member.step(Adopted(1, (P1,)), at(1_105)) == [
+        SendToCoordinator(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)
+    ]
 
 
 def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged():
     member = joined(P0)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
-    assert member.step(Answered(4, accepted(2, P0, P1)), at(1_001)) == [Offer(1, (P0, P1), (), (P1,))]
-    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(5, beat(2, topic_partitions=to_wire((P0, P1))), 5_000)]
+    assert member.step(Answered(4, accepted(2, P0, P1)), at(1_001)) == [
+        Offer(1, (P0, P1), (), (P1,))
+    ]
+    assert member.step(Tick(), at(2_000)) == [
+        SendToCoordinator(5, beat(2, topic_partitions=to_wire((P0, P1))), 5_000)
+    ]
     assert member.step(Answered(5, accepted(2, P0)), at(2_001)) == [Offer(1, (P0,), (), ())]
-    assert member.step(Tick(), at(3_000)) == [SendToCoordinator(6, beat(2, topic_partitions=to_wire((P0,))), 5_000)]
+    assert member.step(Tick(), at(3_000)) == [
+        SendToCoordinator(6, beat(2, topic_partitions=to_wire((P0,))), 5_000)
+    ]
 
 
 def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
@@ -193,7 +230,9 @@ def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
 def test_another_subscription_travels_with_the_next_heartbeat():
     member = joined(P0)
     assert member.step(Subscribe(("t", "u")), at(10)) == []
-    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1, subscribed_topic_names=("t", "u")), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [
+        SendToCoordinator(4, beat(1, subscribed_topic_names=("t", "u")), 5_000)
+    ]
 
 
 def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id():
@@ -216,7 +255,10 @@ def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     actions = member.step(Answered(2, refused(Code.FENCED_MEMBER_EPOCH)), at(10))
-    assert actions == [Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"), Lost(1, ())]
+    assert actions == [
+        Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"),
+        Lost(1, ()),
+    ]
     assert member.wake_at() == 110
     assert member.step(Tick(), at(110)) == [SendToCoordinator(3, full(0), 5_000)]
 
@@ -224,10 +266,14 @@ def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
 def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full():
     member = joined(P0)
     member.step(Tick(), at(1_000))
-    assert member.step(Unanswered(4, "gone"), at(1_500)) == [Note("warning", "no answer for member m: gone")]
+    assert member.step(Unanswered(4, "gone"), at(1_500)) == [
+        Note("warning", "no answer for member m: gone")
+    ]
     assert member.wake_at() == 1_600
     assert member.step(Tick(), at(1_600)) == [FindCoordinator(5, "g")]
-    assert member.step(Unanswered(5, "still gone"), at(1_700)) == [Note("warning", "no answer for member m: still gone")]
+    assert member.step(Unanswered(5, "still gone"), at(1_700)) == [
+        Note("warning", "no answer for member m: still gone")
+    ]
     assert member.wake_at() == 1_900
     assert member.step(Tick(), at(1_900)) == [FindCoordinator(6, "g")]
     assert member.step(CoordinatorFound(6), at(1_950)) == [SendToCoordinator(7, full(1, P0), 5_000)]
@@ -238,9 +284,15 @@ def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_
 def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for():
     member = joined(P0)
     member.step(Tick(), at(1_000))
-    assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [FindCoordinator(5, "g")]
+    assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [
+        FindCoordinator(5, "g")
+    ]
     assert member.step(CoordinatorFound(5), at(1_002)) == [SendToCoordinator(6, full(1, P0), 5_000)]
-    note = Note("warning", f"heartbeat of m: COORDINATOR_LOAD_IN_PROGRESS: {Code.COORDINATOR_LOAD_IN_PROGRESS.sentence}")
+    note = Note(
+        "warning",
+        "heartbeat of m: COORDINATOR_LOAD_IN_PROGRESS: "
+        f"{Code.COORDINATOR_LOAD_IN_PROGRESS.sentence}",
+    )
     assert member.step(Answered(6, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(1_003)) == [note]
     assert member.wake_at() == 1_203
     assert member.step(Tick(), at(1_203)) == [SendToCoordinator(7, full(1, P0), 5_000)]
@@ -258,16 +310,24 @@ def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
 def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open():
     for instance_id, goodbye in ((None, -1), ("i", -2)):
         member = joined(P0, instance_id=instance_id)
-        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=goodbye, instance_id=instance_id)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id="m", member_epoch=goodbye, instance_id=instance_id
+        )
         assert member.step(Leave(), at(10)) == [SendToCoordinator(4, request, 5_000)]
-        assert member.step(Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=goodbye)), at(20)) == [Left(True)]
+        assert member.step(
+            Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=goodbye)), at(20)
+        ) == [Left(True)]
         assert member.view() == View("m", 0, MembershipState.UNSUBSCRIBED, 1, None, (), 0, None)
         assert member.wake_at() is None
 
 
 def test_a_static_member_that_leaves_for_good_gives_up_its_place():
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1, instance_id="i")
-    assert joined(P0, instance_id="i").step(Leave(for_good=True), at(10)) == [SendToCoordinator(4, request, 5_000)]
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=-1, instance_id="i"
+    )
+    assert joined(P0, instance_id="i").step(Leave(for_good=True), at(10)) == [
+        SendToCoordinator(4, request, 5_000)
+    ]
 
 
 def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated():
@@ -305,8 +365,13 @@ def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
     member = joined(P0)
     member.step(Tick(), at(1_000))
     code = Code.GROUP_MAX_SIZE_REACHED
-    assert member.step(Answered(4, refused(code)), at(1_001)) == [Lost(1, (P0,)), Failed(code, code.sentence)]
-    assert member.view() == View("m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence))
+    assert member.step(Answered(4, refused(code)), at(1_001)) == [
+        Lost(1, (P0,)),
+        Failed(code, code.sentence),
+    ]
+    assert member.view() == View(
+        "m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence)
+    )
     assert member.step(Tick(), at(9_000)) == []
     assert member.wake_at() is None
 
@@ -318,17 +383,26 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
     assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
 
 
-@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND])
+@pytest.mark.parametrize(
+    "code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND]
+)
 def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
     member.step(CoordinatorFound(1), at(50_000))
     note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
     assert member.step(Answered(2, refused(code)), at(50_010)) == [note]
-    assert member.step(Tick(), at(50_110)) == [SendToCoordinator(3, full(0, instance_id="i"), 5_000)]
+    assert member.step(Tick(), at(50_110)) == [
+        SendToCoordinator(3, full(0, instance_id="i"), 5_000)
+    ]
     assert member.step(Answered(3, refused(code)), at(51_009)) == [note]
-    assert member.step(Tick(), at(51_209)) == [SendToCoordinator(4, full(0, instance_id="i"), 5_000)]
-    assert member.step(Answered(4, refused(code)), at(51_210)) == [Lost(1, ()), Failed(code, code.sentence)]
+    assert member.step(Tick(), at(51_209)) == [
+        SendToCoordinator(4, full(0, instance_id="i"), 5_000)
+    ]
+    assert member.step(Answered(4, refused(code)), at(51_210)) == [
+        Lost(1, ()),
+        Failed(code, code.sentence),
+    ]
 
 
 @pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
@@ -338,7 +412,10 @@ def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
     member.step(CoordinatorFound(1), at(50_000))
     member.step(Answered(2, refused(code)), at(50_010))
     member.step(Tick(), at(50_110))
-    assert member.step(Answered(3, refused(code)), at(51_010)) == [Lost(1, ()), Failed(code, code.sentence)]
+    assert member.step(Answered(3, refused(code)), at(51_010)) == [
+        Lost(1, ()),
+        Failed(code, code.sentence),
+    ]
 
 
 def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back():
@@ -353,7 +430,9 @@ def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_wh
         Lost(1, (P0,)),
         SendToCoordinator(5, beat(-1), 5_000),
     ]
-    assert member.step(Answered(5, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(9_001)) == []
+    assert (
+        member.step(Answered(5, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(9_001)) == []
+    )
     assert member.view() == View("m", 0, MembershipState.STALE, 1, None, (), 1_001, None)
     assert member.wake_at() is None
     assert member.step(Polled(), at(20_000)) == [SendToCoordinator(6, full(0), 5_000)]

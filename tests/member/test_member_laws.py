@@ -24,13 +24,17 @@ from apportion.member.membership import (
     to_wire,
 )
 from apportion.topics import IdPartition
-from apportion.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+)
 
 PARTITIONS = [IdPartition(b"T" * 16, number) for number in range(4)]
 held = st.lists(st.sampled_from(PARTITIONS), unique=True).map(sorted).map(tuple)
 codes = st.sampled_from([
-    Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS,
-    Code.COORDINATOR_NOT_AVAILABLE, Code.UNRELEASED_INSTANCE_ID, Code.INVALID_REQUEST,
+    Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.NOT_COORDINATOR,
+    Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE,
+    Code.UNRELEASED_INSTANCE_ID, Code.INVALID_REQUEST,
 ])  # fmt: skip
 happenings = st.lists(
     st.one_of(
@@ -49,7 +53,9 @@ class Witness:
     """Plays a member's surroundings and checks the laws after every step."""
 
     def __init__(self, instance_id, poll_limit_ms):
-        self.member = ConsumerMember(Settings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms))
+        self.member = ConsumerMember(
+            Settings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms)
+        )
         self.now_ms = 0
         self.in_flight = None  # the action that waits for its outcome
         self.adopted = {1: ()}  # life -> what the owner last adopted in it
@@ -65,10 +71,16 @@ class Witness:
         self.state = self.member.state
         for action in actions:
             self.check(action)
-        if self.state in (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL):
+        if self.state in (
+            MembershipState.UNSUBSCRIBED,
+            MembershipState.STALE,
+            MembershipState.FATAL,
+        ):
             self.in_flight = None  # nobody waits for it any more
         elif self.in_flight is None:
-            assert self.member.wake_at() is not None, "nothing under way and nothing planned: the member would sleep for ever"
+            assert self.member.wake_at() is not None, (
+                "nothing under way and nothing planned: the member would sleep for ever"
+            )
 
     def reachable(self, state):
         """One step may pass through a state on its way."""
@@ -95,12 +107,17 @@ class Witness:
 
     def check_beat(self, request):
         life = self.member.view().incarnation
-        full = None not in (request.subscribed_topic_names, request.topic_partitions) and request.rebalance_timeout_ms > 0
+        full = (
+            None not in (request.subscribed_topic_names, request.topic_partitions)
+            and request.rebalance_timeout_ms > 0
+        )
         assert full or not self.must_be_full, "the heartbeat after an error says everything"
         assert full or request.member_epoch > 0
         if request.topic_partitions is not None:
             held = {*self.adopted.get(life, ()), *(self.member.view().target or ())}
-            assert set(from_wire(request.topic_partitions)) == held, "what is used, or may be at any moment, is said"
+            assert set(from_wire(request.topic_partitions)) == held, (
+                "what is used, or may be at any moment, is said"
+            )
         self.must_be_full = False
 
     def play(self, what, with_):
@@ -112,7 +129,9 @@ class Witness:
                 done, self.in_flight = self.in_flight, None
                 self.epoch += 1
                 said = (
-                    None if with_ is None and done.request.member_epoch > 0 else Assignment(topic_partitions=to_wire(with_ or ()))
+                    None
+                    if with_ is None and done.request.member_epoch > 0
+                    else Assignment(topic_partitions=to_wire(with_ or ()))
                 )
                 self.step(
                     Answered(done.request_id, ConsumerGroupHeartbeatResponse(
@@ -122,7 +141,9 @@ class Witness:
             case "refuse" if isinstance(self.in_flight, SendToCoordinator):
                 done, self.in_flight = self.in_flight, None
                 self.must_be_full = True
-                self.step(Answered(done.request_id, ConsumerGroupHeartbeatResponse(error_code=with_)))
+                self.step(
+                    Answered(done.request_id, ConsumerGroupHeartbeatResponse(error_code=with_))
+                )
             case "lose" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
                 self.must_be_full |= isinstance(done, SendToCoordinator)
@@ -159,7 +180,13 @@ def test_the_laws_of_a_member_hold_in_every_history(history, instance_id, poll_l
 
 def test_the_witness_sees_heartbeats_at_all():
     witness = Witness(None, None)
-    for what, with_ in [("accept", None), ("accept", (PARTITIONS[0],)), ("adopt", None), ("accept", None), ("wait", 1_000)]:
+    for what, with_ in [
+        ("accept", None),
+        ("accept", (PARTITIONS[0],)),
+        ("adopt", None),
+        ("accept", None),
+        ("wait", 1_000),
+    ]:
         witness.play(what, with_)
     assert witness.sent == 3
 

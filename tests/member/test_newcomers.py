@@ -1,14 +1,40 @@
-"""Who comes to a group beside members that claim nothing: a newcomer waits, and of two that begin at once one sees the other."""
+"""Who comes to a group beside members that claim nothing: a newcomer waits, and of two that begin
+at once one sees the other.
+"""
 
 import pytest
 
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
-from apportion.member.batch.queries import CommitOffsets, FetchCommitted, ListMembers, NotReady, SessionTimeout, StartMembership
+from apportion.member.batch.queries import (
+    CommitOffsets,
+    FetchCommitted,
+    ListMembers,
+    NotReady,
+    SessionTimeout,
+    StartMembership,
+)
 from apportion.member.batch.rule import BatchPlanner
-from apportion.member.batch.sinks import NO_REPORT, UNREAD_METADATA, AnotherSink, WriterReport, metadata_of
+from apportion.member.batch.sinks import (
+    NO_REPORT,
+    UNREAD_METADATA,
+    AnotherSink,
+    WriterReport,
+    metadata_of,
+)
 from apportion.member.batch.span import EMPTY_SPAN, sorted_span
-from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, SESSION_MS, TABLE, Surroundings, held, read
+from tests.member.surroundings import (
+    ALL,
+    CLAIM,
+    P0,
+    P1,
+    P2,
+    SESSION_MS,
+    TABLE,
+    Surroundings,
+    held,
+    read,
+)
 
 GRACE_MS = 5_000
 OTHERS = metadata_of(("/lake/other",))
@@ -58,7 +84,9 @@ def test_a_newcomer_waits_until_the_members_are_gone(there):
     assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(there):
+def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(
+    there,
+):
     there.members = ("another",)
     mine = batches()
     question = asked(there, mine)
@@ -66,7 +94,10 @@ def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_sessio
     there.now_ms += SESSION_MS + GRACE_MS
     waits(there, mine, question)
     there.now_ms += 1
-    with pytest.raises(AnotherSink, match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own"):
+    with pytest.raises(
+        AnotherSink,
+        match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own",
+    ):
         there.attempt(mine.plan_next(question, None))
     assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())
 
@@ -89,7 +120,9 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
     mine = batches()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
     question = there.attempt(mine.plan_next(before, None))
-    there.told = NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
+    there.told = (
+        NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
+    )
     assert there.attempt(mine.plan_next(question, None)).question_number == 0
     assert ListMembers() not in there.asked
 
@@ -101,11 +134,14 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
 
     def answer(ask, asked=there.answer):
         if isinstance(ask, CommitOffsets):
-            there.offsets[P1], there.metadata[P1] = 0, ""  # after the first look, at the start of its log
+            # after the first look, at the start of its log
+            there.offsets[P1], there.metadata[P1] = 0, ""
         return asked(ask)
 
     there.answer = answer
-    with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"):
+    with pytest.raises(
+        AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
+    ):
         there.attempt(mine.plan_next(question, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
@@ -135,7 +171,9 @@ def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_u
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
-def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(there):
+def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(
+    there,
+):
     mine = batches()
     question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))

@@ -1,4 +1,6 @@
-"""What a member that works in batches reads next: the laws, and each rule of the design by example."""
+"""What a member that works in batches reads next: the laws, and each rule of the design by
+example.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,9 @@ FROM_EARLIEST = StartingOffsets(default=EARLIEST)
 
 
 def world(logs, **fields):
-    return PlanInput(checkpoint="c", logs={place: LogBounds(*log) for place, log in logs.items()}, **fields)
+    return PlanInput(
+        checkpoint="c", logs={place: LogBounds(*log) for place, log in logs.items()}, **fields
+    )
 
 
 def test_before_anything_is_owned_nothing_changes():
@@ -42,7 +46,11 @@ def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
     assert (EARLIEST, LATEST) == (-2, -1)
     starting = StartingOffsets(by_partition={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
-    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
+    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)).commit_first == {
+        P0: 5,
+        P1: 20,
+        P2: 20,
+    }
 
 
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
@@ -62,9 +70,9 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
 
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
     again = TopicIdPartition("t", OTHER_ID, 0)
-    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)) == BatchPlan(
-        sorted_span("c", {again: (0, 3)}), {again: 0}, ()
-    )
+    assert plan_batch(
+        sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)
+    ) == BatchPlan(sorted_span("c", {again: (0, 3)}), {again: 0}, ())
 
 
 def test_a_kept_partition_goes_on_where_the_last_span_ended_whatever_the_group_says():
@@ -86,14 +94,18 @@ def test_a_new_life_with_the_same_partitions_and_no_news_gives_back_the_very_spa
 
 def test_a_change_of_owner_alone_is_a_new_span():
     previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
-    assert plan_batch(previous, world({P0: (0, 10)}, kept={P0})).span == sorted_span("c", {P0: (10, 10)})
+    assert plan_batch(previous, world({P0: (0, 10)}, kept={P0})).span == sorted_span(
+        "c", {P0: (10, 10)}
+    )
     assert plan_batch(previous, world({})).span == sorted_span("c", {})
 
 
 def test_offsets_that_were_deleted_or_cut_off_are_named():
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
     answer = plan_batch(previous, world({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
-    assert answer == BatchPlan(sorted_span("c", {P0: (25, 40), P1: (8, 8)}), {}, (Gap(P0, 10, 25), Gap(P1, 10, 8)))
+    assert answer == BatchPlan(
+        sorted_span("c", {P0: (25, 40), P1: (8, 8)}), {}, (Gap(P0, 10, 25), Gap(P1, 10, 8))
+    )
     assert [str(gap) for gap in answer.gaps] == [
         "t-0: offsets [10, 25) were deleted",
         "t-1: offsets [8, 10) are no longer in the log",
@@ -103,9 +115,9 @@ def test_offsets_that_were_deleted_or_cut_off_are_named():
 def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read():
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     logs = {P0: (0, 99), P1: (0, 99), P2: (0, 99)}
-    assert plan_batch(previous, world(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})).span == sorted_span(
-        "c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)}
-    )
+    assert plan_batch(
+        previous, world(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})
+    ).span == sorted_span("c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)})
 
 
 def test_a_limit_is_split_by_lag():
@@ -122,7 +134,9 @@ def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_
 
 
 places = [TopicIdPartition("t", ID, number) for number in range(6)]
-lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(lambda values: dict(zip(places, values, strict=False)))
+lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(
+    lambda values: dict(zip(places, values, strict=False))
+)
 
 
 @settings(deadline=None)
@@ -155,7 +169,9 @@ def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(data):
-    """Two checkpoints share partitions; each plans only for what it owns; a takeover starts from the group's offset."""
+    """Two checkpoints share partitions; each plans only for what it owns; a takeover starts from
+    the group's offset.
+    """
     mine = places[:3]
     ends = {place: data.draw(st.integers(0, 30)) for place in mine}
     logs = {place: (0, end) for place, end in ends.items()}
@@ -166,7 +182,8 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
     kept = {"a": (), "b": ()}
     for _ in range(data.draw(st.integers(1, 30))):
         who = data.draw(st.sampled_from(["a", "b"]))
-        for place, to in spans[who].end_offsets().items():  # its last batch is written, so its end goes to the group
+        # its last batch is written, so its end goes to the group
+        for place, to in spans[who].end_offsets().items():
             if owner[place] == who and (committed[place] or 0) < to:
                 committed[place] = to
         if data.draw(st.booleans()):  # what it owned passes to the other one
@@ -175,12 +192,21 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
         owned = {place: logs[place] for place in mine if owner[place] == who}
         answer = plan_batch(
             spans[who],
-            PlanInput("c", {p: LogBounds(*log) for p, log in owned.items()}, kept[who], dict(committed), FROM_EARLIEST, limit=5),
+            PlanInput(
+                "c",
+                {p: LogBounds(*log) for p, log in owned.items()},
+                kept[who],
+                dict(committed),
+                FROM_EARLIEST,
+                limit=5,
+            ),
         )
         committed |= answer.commit_first
         for place, (start, to) in answer.span.ranges.items():
             if answer.span is not spans[who]:
-                written[place] += [offset for offset in range(start, to) if offset not in written[place]]
+                written[place] += [
+                    offset for offset in range(start, to) if offset not in written[place]
+                ]
                 assert start <= len(written[place])
         spans[who], kept[who] = answer.span, tuple(owned)
         assert not answer.gaps

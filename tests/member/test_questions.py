@@ -1,4 +1,6 @@
-"""A question to the writers that an earlier process has asked: its answer counts where it leads on, else it is asked anew."""
+"""A question to the writers that an earlier process has asked: its answer counts where it leads on,
+else it is asked anew.
+"""
 
 import pytest
 
@@ -14,7 +16,13 @@ from apportion.member.batch.queries import (
     SubscribedTopics,
 )
 from apportion.member.batch.rule import BatchPlanner
-from apportion.member.batch.sinks import NO_REPORT, UNREAD_METADATA, AnotherSink, WriterReport, metadata_of
+from apportion.member.batch.sinks import (
+    NO_REPORT,
+    UNREAD_METADATA,
+    AnotherSink,
+    WriterReport,
+    metadata_of,
+)
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
@@ -49,7 +57,8 @@ def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there):
     there.told = MINE
     assert "the same checkpoint" in refused(there, question, first)
     again = process()
-    asked_anew = there.attempt(again.plan_next(question, None))  # what was left by the first process still says no
+    # what was left by the first process still says no
+    asked_anew = there.attempt(again.plan_next(question, None))
     assert asked_anew == Span("c", {}, question_number=2, unclaimed=(P1,))
     assert there.joins == 0
     there.told = WriterReport(TABLE, adopt=True)
@@ -60,7 +69,8 @@ def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there):
 def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(there):
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
-    there.told = WriterReport(TABLE, adopt=True)  # by a run that was refused because the group had members then
+    # by a run that was refused because the group had members then
+    there.told = WriterReport(TABLE, adopt=True)
     again = process()
     asked_anew = there.attempt(again.plan_next(question, None))
     assert asked_anew.question_number == 2
@@ -86,7 +96,7 @@ def test_a_question_without_an_answer_is_asked_anew_by_another_process(there):
     assert there.attempt(later.plan_next(asked_anew, None)) == read("c", {P0: (0, 10)})
 
 
-def test_silence_is_an_answer_at_once_in_the_process_that_has_asked_and_for_others_at_the_second_question(there):
+def test_silence_is_an_answer_at_once_for_the_asker_and_later_for_others(there):
     first = process()
     question = there.attempt(first.plan_next(EMPTY_SPAN, None))
     there.sees(target=held(P0))
@@ -127,7 +137,9 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(t
     there.told = MINE
     there.ends = dict.fromkeys(ALL, 12)
     there.sees(target=held(P0, P1))
-    assert there.attempt(mine.plan_next(question, None)) == read("old", {P0: (10, 12), P1: (10, 12)})
+    assert there.attempt(mine.plan_next(question, None)) == read(
+        "old", {P0: (10, 12), P1: (10, 12)}
+    )
 
 
 def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(there):
@@ -147,7 +159,9 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(t
 
 
 @pytest.mark.parametrize("is_cut_off", [False, True])
-def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(there, is_cut_off):
+def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(
+    there, is_cut_off
+):
     there.offsets, there.metadata = {P0: 4}, {P0: ""}
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
@@ -167,8 +181,13 @@ def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_el
     if is_cut_off:
         with pytest.raises(TimeoutError):
             there.attempt(mine.plan_next(question, None))
-    assert "belongs to the sink /lake/other, as the committed offset of t-2" in refused(there, question, mine)
-    assert (there.stored(P0), there.stored(P1)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(0, UNREAD_METADATA))
+    assert "belongs to the sink /lake/other, as the committed offset of t-2" in refused(
+        there, question, mine
+    )
+    assert (there.stored(P0), there.stored(P1)) == (
+        OffsetAndMetadata(4, CLAIM),
+        OffsetAndMetadata(0, UNREAD_METADATA),
+    )
 
 
 def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there):
@@ -179,7 +198,8 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there):
     old = sorted_span("c", {P0: (0, 10), P1: (10, 10)})._replace(sinks=OTHER)
     batch = there.attempt(mine.plan_next(old, None))
     assert (batch.sinks, batch.ranges) == (OTHER, {P0: (10, 20), P1: (10, 20)})
-    there.told = WriterReport(TABLE, adopt=True)  # the writer has written it to the table's new place
+    # the writer has written it to the table's new place
+    there.told = WriterReport(TABLE, adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert question == Span("c", {P0: (20, 20), P1: (20, 20)}, question_number=1)
     assert (there.leaves, there.asked[0]) == (1, EndMembership())
@@ -204,11 +224,15 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(ther
     question = there.attempt(mine.plan_next(batch, None))
     assert (question, there.leaves) == (Span("c", {P0: (0, 0)}, question_number=1), 1)
     assert not [ask for ask in there.asked if isinstance(ask, CommitOffsets)]
-    with pytest.raises(AnotherSink, match="a batch was not given to /lake/s: call every writer for every batch, empty ones too"):
+    with pytest.raises(
+        AnotherSink,
+        match="a batch was not given to /lake/s: call every writer for every batch, empty ones too",
+    ):
         there.attempt(mine.plan_next(question, None))
     assert there.offsets == {P0: 0}
     corrected = process()
-    asked_anew = there.attempt(corrected.plan_next(question, None))  # what the first process was told is not believed
+    # what the first process was told is not believed
+    asked_anew = there.attempt(corrected.plan_next(question, None))
     assert asked_anew.question_number == 2
     there.told = WriterReport(BOTH)
     batch_again = there.attempt(corrected.plan_next(asked_anew, None))
@@ -236,7 +260,9 @@ def test_fewer_tables_are_an_adoption_that_is_logged(there):
     there.told = WriterReport(("/lake/t",), adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert there.attempt(mine.plan_next(question, None)).sinks == ("/lake/t",)
-    said = "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
+    said = (
+        "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
+    )
     assert Note("warning", said) in there.asked
 
 
@@ -250,7 +276,13 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(t
     question = there.attempt(mine.plan_next(batch, None))
     assert (question.question_number, there.leaves) == (1, 1)
     there.told = NO_REPORT
-    with pytest.raises(AnotherSink, match=r"not given to /lake/t: call every writer for every batch, empty ones too \(none behind"):
+    with pytest.raises(
+        AnotherSink,
+        match=(
+            r"not given to /lake/t: call every writer for every batch, empty ones too \(none "
+            r"behind"
+        ),
+    ):
         there.attempt(mine.plan_next(question, None))
 
 
@@ -261,7 +293,10 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(ther
     stood = read("c", {P0: (0, 10), P1: (0, 10)})
     mine = process()
     question = there.attempt(mine.plan_next(stood, None))
-    assert (question, there.joins) == (Span("c", {P0: (10, 10), P1: (10, 10)}, question_number=1), 0)
+    assert (question, there.joins) == (
+        Span("c", {P0: (10, 10), P1: (10, 10)}, question_number=1),
+        0,
+    )
     there.told = MINE
     assert "belongs to the sink /lake/other" in refused(there, question, mine)
     again = process()
@@ -284,6 +319,7 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there):
     there.ends = {**there.ends, P1: 0}
     gained = there.attempt(mine.plan_next(batch, None))
     assert gained.ranges == {P0: (10, 10), P1: (0, 0)}
-    assert there.attempt(mine.plan_next(gained, None)) is gained  # nothing was to be read, so nobody had to be called
+    # nothing was to be read, so nobody had to be called
+    assert there.attempt(mine.plan_next(gained, None)) is gained
     there.sees(target=held(P0))  # another process, on another host
     assert there.attempt(process().plan_next(batch, None)).end_offsets() == batch.end_offsets()

@@ -1,4 +1,6 @@
-"""The static leader that comes back and is told to assign nothing (KIP-814), event by event: what it sees of the topics."""
+"""The static leader that comes back and is told to assign nothing (KIP-814), event by event: what
+it sees of the topics.
+"""
 
 import pytest
 
@@ -16,7 +18,19 @@ from apportion.member.membership import (
     Subscribe,
     TopicDescription,
 )
-from tests.member.classic_words import P0, P1, PARKED_MS, SEEN, U, at, cooperative, eager, joined, synced, syncs
+from tests.member.classic_words import (
+    P0,
+    P1,
+    PARKED_MS,
+    SEEN,
+    U,
+    at,
+    cooperative,
+    eager,
+    joined,
+    synced,
+    syncs,
+)
 
 
 def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_all():
@@ -25,14 +39,18 @@ def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_
     member.step(CoordinatorFound(1), at(0))
     members = (("m", Subscription(("t",))), ("n", Subscription(("u",))))
     answer = joined(3, *members, leader="m", skip_assignment=True)
-    assert member.step(Answered(2, answer), at(0)) == [SendToCoordinator(3, syncs(3, instance_id="i"), PARKED_MS)]
+    assert member.step(Answered(2, answer), at(0)) == [
+        SendToCoordinator(3, syncs(3, instance_id="i"), PARKED_MS)
+    ]
     assert member.step(Answered(3, synced(0, 1)), at(0)) == [FetchMetadata(4, ("t", "u"))]
     assert member.step(MetadataFetched(4, (SEEN,)), at(0)) == [Offer(1, (P0, P1), (), (P0, P1))]
     member.step(Adopted(1, (P0, P1)), at(0))
     assert member.wake_at() == 3_000
     changed = member.step(Tick(), at(300_000))[0]
     assert changed == FetchMetadata(5, ("t", "u"))
-    assert member.step(MetadataFetched(5, (SEEN, TopicDescription("u", U, 1))), at(300_001)) == [Offer(1, (), (P0, P1), ())]
+    assert member.step(MetadataFetched(5, (SEEN, TopicDescription("u", U, 1))), at(300_001)) == [
+        Offer(1, (), (P0, P1), ())
+    ]
 
 
 def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all_the_same():
@@ -55,7 +73,9 @@ def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_gene
     member = cooperative(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    answer = joined(4, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky", skip_assignment=True)
+    answer = joined(
+        4, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky", skip_assignment=True
+    )
     member.step(Answered(2, answer), at(0))
     member.step(Answered(3, synced(0, 5)), at(0))
     offer, send = member.step(MetadataFetched(4, (SEEN,)), at(0))
@@ -67,8 +87,14 @@ def test_a_leader_sees_that_a_partition_that_it_was_given_is_gone(partitions, re
     member = eager(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(3, ("m", Subscription(("t",))), leader="m", skip_assignment=True)), at(0))
+    member.step(
+        Answered(2, joined(3, ("m", Subscription(("t",))), leader="m", skip_assignment=True)), at(0)
+    )
     member.step(Answered(3, synced(0)), at(0))
     *offers, last = member.step(MetadataFetched(4, (SEEN._replace(partitions=partitions),)), at(0))
     assert [type(each) for each in offers] == ([Offer] if rejoins else [])
-    assert last.request.reason == "topics have changed" if rejoins else last == Offer(1, (P0,), (), (P0,))
+    assert (
+        last.request.reason == "topics have changed"
+        if rejoins
+        else last == Offer(1, (P0,), (), (P0,))
+    )

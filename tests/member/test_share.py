@@ -5,12 +5,33 @@ import pytest
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
-from apportion.member.batch.queries import DescribeAssignment, ExistingTopics, NotReady, ReadMembership, ResolveTopicNames
+from apportion.member.batch.queries import (
+    DescribeAssignment,
+    ExistingTopics,
+    NotReady,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner
-from apportion.member.classic.described import DescribedAssignment, from_described_group, has_full_assignment, may_be_assigned
+from apportion.member.classic.described import (
+    DescribedAssignment,
+    from_described_group,
+    has_full_assignment,
+    may_be_assigned,
+)
 from apportion.topics import Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held, read
+from tests.member.surroundings import (
+    ID,
+    P0,
+    P1,
+    P2,
+    SESSION_MS,
+    Surroundings,
+    described,
+    held,
+    read,
+)
 
 GRACE_MS = 5_000
 
@@ -43,7 +64,11 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
         there.attempt(restarted.plan_next(previous, None))
     there.now_ms += 1
     assert there.attempt(restarted.plan_next(previous, None)) == read("c", {P0: (10, 10)})
-    assert there.asked[1:4] == [ResolveTopicNames(held(P0)), ReadMembership(), ExistingTopics(("t",))]
+    assert there.asked[1:4] == [
+        ResolveTopicNames(held(P0)),
+        ReadMembership(),
+        ExistingTopics(("t",)),
+    ]
 
 
 def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
@@ -52,9 +77,15 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     there.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
         there.attempt(mine.require_full_assignment(1_001))
-    assert (there.attempt(mine.require_full_assignment(1_000)), there.asked) == (None, [ReadMembership()])
+    assert (there.attempt(mine.require_full_assignment(1_000)), there.asked) == (
+        None,
+        [ReadMembership()],
+    )
     there.stood = described(P0)
-    assert (there.attempt(mine.require_full_assignment(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
+    assert (there.attempt(mine.require_full_assignment(1_001)), there.asked) == (
+        None,
+        [ReadMembership(), DescribeAssignment()],
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,14 +96,21 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
         ({}, described(P0, P1), False),  # this member has not heard of it
         ({}, described(P0, group_epoch=4), False),  # no target has been reckoned yet
         ({}, described(P0, group_epoch=4, assignment_epoch=4), False),
-        ({}, described(P0, group_epoch=4, assignment_epoch=4, member_epoch=4), False),  # this member has not heard that epoch
+        # this member has not heard that epoch
+        ({}, described(P0, group_epoch=4, assignment_epoch=4, member_epoch=4), False),
         ({"epoch": 4}, described(P0), False),
-        ({"epoch": large()}, described(P0, group_epoch=large(), assignment_epoch=large(), member_epoch=large()), True),
+        (
+            {"epoch": large()},
+            described(P0, group_epoch=large(), assignment_epoch=large(), member_epoch=large()),
+            True,
+        ),
         ({"target": None}, described(P0), False),
         ({"member_id": "another"}, described(P0), False),
     ],
 )
-def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(there, fields, group, share):
+def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(
+    there, fields, group, share
+):
     there.sees(**{"target": held(P0), **fields})
     assert has_full_assignment(there.view, group) is share
 
@@ -83,7 +121,10 @@ def classic(*members, state="Stable"):
         group_id="g",
         group_state=state,
         members=tuple(
-            DescribedGroupMember(member_id=member, member_assignment=encode_assignment(Given((TopicParts("t", numbers),))))
+            DescribedGroupMember(
+                member_id=member,
+                member_assignment=encode_assignment(Given((TopicParts("t", numbers),))),
+            )
             for member, numbers in members
         ),
     )
@@ -94,22 +135,30 @@ def classic(*members, state="Stable"):
     [
         (held(P0, P1, P2), classic(("m", (0, 1, 2))), True),
         (held(P0), classic(("m", (0,)), ("n", (1, 2))), True),
-        (held(P0), classic(("m", (0,)), ("n", (1,))), False),  # partition 2 is on its way from one to the other
+        # partition 2 is on its way from one to the other
+        (held(P0), classic(("m", (0,)), ("n", (1,))), False),
         (held(P0), classic(("m", (0,)), ("n", (1, 2)), state="PreparingRebalance"), False),
         (held(P0), classic(("m", (0, 1)), ("n", (2,))), False),  # this member has not heard of it
         (held(), classic(("n", (0, 1, 2))), False),  # nor this one that it is out
         (held(), classic(("m", ()), ("n", (0, 1, 2))), True),  # more members than partitions
     ],
 )
-def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(there, target, group, share):
+def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(
+    there, target, group, share
+):
     there.sees(target=target)
-    assert has_full_assignment(there.view, from_described_group(group, {"t": Topic("t", ID, 3)})) is share
+    assert (
+        has_full_assignment(there.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
+        is share
+    )
 
 
 def test_other_topics_and_members_that_cannot_be_read_do_not_count():
     group = classic(("m", (0, 1)))
     group.members += (
-        DescribedGroupMember(member_id="n", member_assignment=encode_assignment(Given((TopicParts("other", (0,)),)))),
+        DescribedGroupMember(
+            member_id="n", member_assignment=encode_assignment(Given((TopicParts("other", (0,)),)))
+        ),
         DescribedGroupMember(member_id="o", member_assignment=b"?"),
     )
     assert from_described_group(group, {"t": Topic("t", ID, 3)}) == DescribedAssignment(
@@ -122,7 +171,8 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
     restarted = batches()
     there.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):
-        there.attempt(restarted.plan_next(previous, None))  # it waits for a slow member of its group, longer than a session
+        # it waits for a slow member of its group, longer than a session
+        there.attempt(restarted.plan_next(previous, None))
     there.now_ms += 10 * SESSION_MS
     there.sees(epoch=3, target=held(P0), last_accepted_ms=there.now_ms)
     there.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
@@ -132,4 +182,8 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
 
 def test_a_member_may_read_what_it_subscribes_to_and_one_that_cannot_be_read_may_read_everything():
     blob = encode_subscription(Subscription(("t", "u")))
-    assert (may_be_assigned(blob, ("u", "v")), may_be_assigned(blob, ("v",)), may_be_assigned(b"", ("v",))) == (True, False, True)
+    assert (
+        may_be_assigned(blob, ("u", "v")),
+        may_be_assigned(blob, ("v",)),
+        may_be_assigned(b"", ("v",)),
+    ) == (True, False, True)

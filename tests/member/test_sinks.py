@@ -1,4 +1,6 @@
-"""A group belongs to one sink: who may begin in it, who is refused and before what, and how a query goes back."""
+"""A group belongs to one sink: who may begin in it, who is refused and before what, and how a query
+goes back.
+"""
 
 import pytest
 
@@ -47,7 +49,9 @@ def asked(there, mine=None):
     return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
 
 
-def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(there):
+def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(
+    there,
+):
     mine = batches()
     asking = asked(there, mine)
     assert (asking, there.asked, there.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
@@ -101,18 +105,26 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(there, told):
     mine = batches()
     asking = asked(there, mine)
     there.told = told
-    with pytest.raises(AnotherSink, match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own"):
+    with pytest.raises(
+        AnotherSink,
+        match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
+    ):
         there.attempt(mine.plan_next(asking, None))
     assert (there.asked, there.joins, there.offsets) == ([*LOOK], 0, {P1: 7})
 
 
-def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_holds_records_of_it(there):
+def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_holds_records_of_it(
+    there,
+):
     there.offsets, there.metadata = {P1: 7}, {P1: "of a foreign client"}
     mine = batches()
     asking = asked(there, mine)
     assert (asking.ranges, asking.unclaimed) == ({}, (P1,))
     there.told = MINE
-    with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True"):
+    with pytest.raises(
+        AnotherSink,
+        match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True",
+    ):
         there.attempt(mine.plan_next(asking, None))
     assert there.joins == 0
     there.told = WriterReport(TABLE, has_records=True)
@@ -174,7 +186,7 @@ def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(there):
     assert P1 not in there.offsets
 
 
-def test_of_two_that_claim_a_new_group_at_once_one_that_sees_the_other_gives_up_and_has_read_nothing(there):
+def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(there):
     mine = batches()
     asking = asked(there, mine)
     there.told = MINE
@@ -186,12 +198,15 @@ def test_of_two_that_claim_a_new_group_at_once_one_that_sees_the_other_gives_up_
         return asked(ask)
 
     there.answer = answer
-    with pytest.raises(AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"):
+    with pytest.raises(
+        AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"
+    ):
         there.attempt(mine.plan_next(asking, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
     heir = batches()
     there.told = WriterReport(("/lake/other",))
-    assert there.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}  # what was given up belongs to nobody
+    # what was given up belongs to nobody
+    assert there.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -227,14 +242,23 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(there, is
     there.offsets = {P0: 9, P1: 10} if is_new_process else there.offsets
     later = batches() if is_new_process else mine
     assert there.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
-    assert (there.stored(P0), there.stored(P1)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(10, CLAIM))
+    assert (there.stored(P0), there.stored(P1)) == (
+        OffsetAndMetadata(4, CLAIM),
+        OffsetAndMetadata(10, CLAIM),
+    )
 
 
 def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(there):
     there.sees(target=held(P0))
-    there.offsets, there.starts, there.ends = {P0: 20}, dict.fromkeys(ALL, 12), dict.fromkeys(ALL, 22)
+    there.offsets, there.starts, there.ends = (
+        {P0: 20},
+        dict.fromkeys(ALL, 12),
+        dict.fromkeys(ALL, 22),
+    )
     there.told = WriterReport(rewind={P0: 5})
-    assert there.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read("c", {P0: (20, 22)})
+    assert there.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read(
+        "c", {P0: (20, 22)}
+    )
     assert there.stored(P0) == OffsetAndMetadata(20, CLAIM)
 
 
@@ -243,9 +267,12 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(there, is_moved):
     there.sees(target=held(P0))
     there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
     there.told = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
-    last = sorted_span("c", {P0: (7, 10)})  # of an earlier process, and its version, or before its table was moved
+    # of an earlier process, and its version, or before its table was moved
+    last = sorted_span("c", {P0: (7, 10)})
     mine = batches()
-    asking = there.attempt(mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None))
+    asking = there.attempt(
+        mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
+    )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
     there.told = WriterReport(TABLE, adopt=is_moved, has_records=True)
     assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (5, 10)})
@@ -274,7 +301,9 @@ def test_the_writers_are_asked_about_the_very_span_that_they_were_given(there):
     assert next(batches().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
-@pytest.mark.parametrize("metadata", ["", "NONE", "{", "[]", "{}", '{"sinks":3}', '{"sinks":[3]}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "metadata", ["", "NONE", "{", "[]", "{}", '{"sinks":3}', '{"sinks":[3]}', "[" * 100_000]
+)
 def test_metadata_of_others_says_nothing_of_a_sink(metadata):
     assert sinks_of(metadata) is None
 
@@ -289,8 +318,19 @@ def test_metadata_goes_there_and_back_and_has_bounds():
 
 def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else():
     place = TopicIdPartition("t", P0.topic_id, 0)
-    refuse_consumer("g", {place: OffsetAndMetadata(3, ""), P1: OffsetAndMetadata(4, UNREAD_METADATA), P2: OffsetAndMetadata(None)})
+    refuse_consumer(
+        "g",
+        {
+            place: OffsetAndMetadata(3, ""),
+            P1: OffsetAndMetadata(4, UNREAD_METADATA),
+            P2: OffsetAndMetadata(None),
+        },
+    )
     with pytest.raises(
-        AnotherSink, match=r"group g: it belongs to the sink /lake/t, as the committed offset of t-0 says.*group of its own"
+        AnotherSink,
+        match=(
+            r"group g: it belongs to the sink /lake/t, as the committed offset of t-0 "
+            r"says.*group of its own"
+        ),
     ):
         refuse_consumer("g", {place: OffsetAndMetadata(3, CLAIM)})

@@ -25,21 +25,27 @@ from apportion.topics import TopicIdPartition
 
 ID = bytes(range(16))
 P = TopicIdPartition("t", ID, 0)
-bounds = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(lambda pair: tuple(sorted(pair)))
+bounds = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(
+    lambda pair: tuple(sorted(pair))
+)
 ids = {name: bytes([number]) * 16 for number, name in enumerate(["a", "flights", "ü.x"])}
 spans = st.builds(
     sorted_span,
     st.text(max_size=8),
     st.dictionaries(
         st.builds(
-            lambda topic, number: TopicIdPartition(topic, ids[topic], number), st.sampled_from(sorted(ids)), st.integers(0, 2_000)
+            lambda topic, number: TopicIdPartition(topic, ids[topic], number),
+            st.sampled_from(sorted(ids)),
+            st.integers(0, 2_000),
         ),
         bounds,
     ),
 )
 sinks = st.none() | st.lists(st.text(max_size=8), max_size=2).map(tuple)
 questions = st.builds(
-    lambda plain, number, about: plain._replace(question_number=number, unclaimed=tuple(sorted(about.ranges))),
+    lambda plain, number, about: plain._replace(
+        question_number=number, unclaimed=tuple(sorted(about.ranges))
+    ),
     spans,
     st.integers(1, 99),
     spans,
@@ -49,7 +55,9 @@ doubted = st.builds(
     spans,
     st.lists(st.text(max_size=8), max_size=2).map(tuple),
 )
-spans = st.builds(lambda plain, names: plain._replace(sinks=names), spans, sinks) | questions | doubted
+spans = (
+    st.builds(lambda plain, names: plain._replace(sinks=names), spans, sinks) | questions | doubted
+)
 
 
 @given(spans)
@@ -78,9 +86,15 @@ def test_the_json_is_the_one_of_the_design():
     )
     assert EMPTY_SPAN.to_json() == {"id": "", "topics": {}, "v": 1}
     assert parse_span({"v": 1, "id": "", "topics": {}}) == EMPTY_SPAN
-    assert Span("9f3c", {}, ("/lake",)).canonical_json() == '{"id":"9f3c","sinks":["/lake"],"topics":{},"v":2}'
+    assert (
+        Span("9f3c", {}, ("/lake",)).canonical_json()
+        == '{"id":"9f3c","sinks":["/lake"],"topics":{},"v":2}'
+    )
     question = Span(
-        "9f3c", {}, question_number=3, unclaimed=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3))
+        "9f3c",
+        {},
+        question_number=3,
+        unclaimed=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3)),
     )
     assert question.canonical_json() == (
         '{"asks":3,"id":"9f3c","nameless":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"sinks":null,"topics":{},"v":2}'
@@ -118,14 +132,39 @@ def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
         ([], "must be a JSON object"),
         ({"t": {"0": 12}}, "exactly the keys id, topics, v, not t"),
         ({"v": 3, "id": "", "topics": {}}, "format 3; this version reads formats 1 and 2"),
-        ({"v": 2, "id": "", "topics": {}}, "exactly the keys id, sinks, topics, v, not id, topics, v"),
-        ({"v": 2, "id": "", "sinks": "/t", "topics": {}}, "sinks must be a JSON array of strings or null, not '/t'"),
-        ({"v": 2, "id": "", "sinks": [1], "topics": {}}, "sinks must be a JSON array of strings or null"),
-        ({"v": 2, "id": "", "sinks": None, "topics": {}}, "exactly the keys asks, id, nameless, sinks, topics, v, not id, sinks"),
-        ({"v": 2, "asks": True, "id": "", "nameless": {}, "sinks": None, "topics": {}}, "an integer from 1 on, not True"),
-        ({"v": 2, "asks": 0, "id": "", "nameless": {}, "sinks": None, "topics": {}}, "an integer from 1 on, not 0"),
         (
-            {"v": 2, "asks": 1, "id": "", "nameless": {"t": {"id": ""}}, "sinks": None, "topics": {}},
+            {"v": 2, "id": "", "topics": {}},
+            "exactly the keys id, sinks, topics, v, not id, topics, v",
+        ),
+        (
+            {"v": 2, "id": "", "sinks": "/t", "topics": {}},
+            "sinks must be a JSON array of strings or null, not '/t'",
+        ),
+        (
+            {"v": 2, "id": "", "sinks": [1], "topics": {}},
+            "sinks must be a JSON array of strings or null",
+        ),
+        (
+            {"v": 2, "id": "", "sinks": None, "topics": {}},
+            "exactly the keys asks, id, nameless, sinks, topics, v, not id, sinks",
+        ),
+        (
+            {"v": 2, "asks": True, "id": "", "nameless": {}, "sinks": None, "topics": {}},
+            "an integer from 1 on, not True",
+        ),
+        (
+            {"v": 2, "asks": 0, "id": "", "nameless": {}, "sinks": None, "topics": {}},
+            "an integer from 1 on, not 0",
+        ),
+        (
+            {
+                "v": 2,
+                "asks": 1,
+                "id": "",
+                "nameless": {"t": {"id": ""}},
+                "sinks": None,
+                "topics": {},
+            },
             "exactly the keys id, partitions",
         ),
         (
@@ -141,14 +180,30 @@ def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
         ),
         ({"v": 1, "id": 3, "topics": {}}, "id must be a string, not 3"),
         ({"v": 1, "id": "", "topics": {"t": {"id": "xyz", "span": {}}}}, "'xyz' is not a topic id"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": None, "span": {}}}}, "id of topic 't' must be a string"),
+        (
+            {"v": 1, "id": "", "topics": {"t": {"id": None, "span": {}}}},
+            "id of topic 't' must be a string",
+        ),
         (
             {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"01": [0, 1]}}}},
             "'01' is not a partition of topic 't'",
         ),
-        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [2, 1]}}}}, r"0 <= from <= to, not \[2, 1\]"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [True, 1]}}}}, "0 <= from <= to"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [0, 1.0]}}}}, "0 <= from <= to"),
+        (
+            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [2, 1]}}}},
+            r"0 <= from <= to, not \[2, 1\]",
+        ),
+        (
+            {
+                "v": 1,
+                "id": "",
+                "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [True, 1]}}},
+            },
+            "0 <= from <= to",
+        ),
+        (
+            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [0, 1.0]}}}},
+            "0 <= from <= to",
+        ),
     ],
 )
 def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(offset, sentence):
@@ -165,7 +220,10 @@ def test_an_absent_fence_admits_everything_and_is_set_to_the_end():
 
 def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone():
     doubted = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), unclaimed=(P,))
-    with pytest.raises(LostOffsets, match="t-0: the sink has nothing of it, but the batch starts at 900, which did not come"):
+    with pytest.raises(
+        LostOffsets,
+        match="t-0: the sink has nothing of it, but the batch starts at 900, which did not come",
+    ):
         admit(doubted, {})
     assert admit(doubted, {}, fail_on_data_loss=False) == {P: RangeAdmission(900, 1200, 1200)}
     assert admit(doubted, {P: 900}) == {P: RangeAdmission(900, 1200, 1200)}
@@ -182,9 +240,16 @@ def test_a_fence_admits_what_is_above_it_and_never_moves_back():
 
 
 def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
-    with pytest.raises(LostOffsets, match="t-0: the sink has everything below offset 700, but the batch starts at 900: 200 lost"):
+    with pytest.raises(
+        LostOffsets,
+        match=(
+            "t-0: the sink has everything below offset 700, but the batch starts at 900: 200 lost"
+        ),
+    ):
         admit_range(P, (900, 1200), 700)
-    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == RangeAdmission(900, 1200, 1200)
+    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == RangeAdmission(
+        900, 1200, 1200
+    )
     with pytest.raises(LostOffsets):
         admit(sorted_span("", {P: (900, 900)}), {P: 700})
 
@@ -193,14 +258,18 @@ def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
 def test_a_replay_is_admitted_nothing(batch):
     fences = advance({}, admit(batch, {}, fail_on_data_loss=False))
     again = admit(batch, fences)
-    assert all(admission.lower == admission.to and admission.fence is None for admission in again.values())
+    assert all(
+        admission.lower == admission.to and admission.fence is None for admission in again.values()
+    )
     assert advance(fences, again) == fences
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
-    """Owners take over from what the group has, which is never above the fence; zombies may write anything planned before."""
+    """Owners take over from what the group has, which is never above the fence; zombies may write
+    anything planned before.
+    """
     written: list[int] = []
     fences: dict[TopicIdPartition, int] = {}
     committed = 0
@@ -216,6 +285,8 @@ def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
             written += range(admission.lower, admission.to)
             fences = advance(fences, {P: admission})
         elif move == "commit":
-            done = [batch.ranges[P][1] for batch in planned if batch.ranges[P][1] <= fences.get(P, 0)]
+            done = [
+                batch.ranges[P][1] for batch in planned if batch.ranges[P][1] <= fences.get(P, 0)
+            ]
             committed = max([committed, *done])
     assert written == list(range(fences.get(P, 0)))

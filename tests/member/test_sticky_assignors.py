@@ -1,4 +1,6 @@
-"""`sticky` and `cooperative-sticky` by name: whom they believe, and the bugs of Kafka's own that must not come back."""
+"""`sticky` and `cooperative-sticky` by name: whom they believe, and the bugs of Kafka's own that
+must not come back.
+"""
 
 from dataclasses import replace
 
@@ -27,7 +29,12 @@ def shares(assignor, partitions, members):
 
 def telling(generation, *partitions):
     """A member of `sticky` that was given these partitions of t in that generation."""
-    return Subscription(("t",), encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=partitions),), generation))
+    return Subscription(
+        ("t",),
+        encode_sticky(
+            (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),), generation
+        ),
+    )
 
 
 def owning(generation, *partitions, user_data=None):
@@ -36,29 +43,44 @@ def owning(generation, *partitions, user_data=None):
 
 
 def only_of_the_highest_generation(members):
-    """The members as an old leader heard them: a lower generation than the highest counts for nothing."""
+    """The members as an old leader heard them: a lower generation than the highest counts for
+    nothing.
+    """
     highest = max(said.generation for said in members.values())
-    return {name: said if said.generation == highest else Subscription(said.topics) for name, said in members.items()}
+    return {
+        name: said if said.generation == highest else Subscription(said.topics)
+        for name, said in members.items()
+    }
 
 
 def as_if_the_last_were_right(members):
-    """The members as a leader hears them that does not look at generations: of two claims the later one counts."""
-    later: dict[int, str] = {partition: name for name, said in members.items() for partition in dict(said.owned)["t"]}
+    """The members as a leader hears them that does not look at generations: of two claims the later
+    one counts.
+    """
+    later: dict[int, str] = {
+        partition: name for name, said in members.items() for partition in dict(said.owned)["t"]
+    }
     return {
-        name: owning(said.generation, *(partition for partition in dict(said.owned)["t"] if later[partition] == name))
+        name: owning(
+            said.generation,
+            *(partition for partition in dict(said.owned)["t"] if later[partition] == name),
+        )
         for name, said in members.items()
     }
 
 
 def given_too_early(given, members):
-    """(partition, its new owner, who still uses it): the other's claim is as young as the owner's own, or the owner has none."""
+    """(partition, its new owner, who still uses it): the other's claim is as young as the owner's
+    own, or the owner has none.
+    """
     return [
         (partition, owner, other)
         for owner, partitions in given.items()
         for partition in partitions
         for other, said in members.items()
         if other != owner and partition in dict(said.owned)["t"]
-        if partition not in dict(members[owner].owned)["t"] or said.generation >= members[owner].generation
+        if partition not in dict(members[owner].owned)["t"]
+        or said.generation >= members[owner].generation
     ]
 
 
@@ -72,12 +94,16 @@ def test_sticky_does_not_believe_owned_partitions():
 
 
 def test_user_data_without_a_generation_yield_to_those_with_one():
-    old = Subscription(("t",), encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=(0, 1)),), 9)[:-4])
+    old = Subscription(
+        ("t",),
+        encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=(0, 1)),), 9)[:-4],
+    )
     assert shares(Sticky(), 4, {"a": old, "b": telling(0, 1, 2)}) == {"a": (0, 3), "b": (1, 2)}
 
 
 def test_a_member_that_comes_back_with_an_old_assignment_takes_nothing_from_the_others():
-    members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}  # the story of KIP-341
+    # the story of KIP-341
+    members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}
     assert shares(Sticky(), 6, members) == {"a": (4, 5), "b": (0, 1), "c": (2, 3)}
 
 
@@ -99,7 +125,9 @@ def test_kafka_12984_what_two_claim_in_one_generation_stays_with_nobody():
     given = shares(CooperativeSticky(), 6, members)
     assert given == {"a": (0, 1), "b": (3,), "c": (4, 5)}
     assert given_too_early(given, members) == []
-    assert given_too_early(shares(CooperativeSticky(), 6, as_if_the_last_were_right(members)), members) == [(2, "b", "a")]
+    assert given_too_early(
+        shares(CooperativeSticky(), 6, as_if_the_last_were_right(members)), members
+    ) == [(2, "b", "a")]
     next_round = {"a": owning(5, 0, 1), "b": owning(5, 3), "c": owning(5, 4, 5)}
     assert shares(CooperativeSticky(), 6, next_round) == {"a": (0, 1), "b": (2, 3), "c": (4, 5)}
 
@@ -121,7 +149,9 @@ def test_a_higher_generation_takes_over_and_the_old_owner_must_let_go():
 
 
 def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_harm():
-    liar = Subscription(("t",), None, (TopicParts("t", (0, 0, 1, 7, -1)), TopicParts("gone", (0,))), 2**31 - 1)
+    liar = Subscription(
+        ("t",), None, (TopicParts("t", (0, 0, 1, 7, -1)), TopicParts("gone", (0,))), 2**31 - 1
+    )
     given = shares(CooperativeSticky(), 4, {"a": owning(3, 0, 1), "b": owning(3, 2, 3), "z": liar})
     assert given == {"a": (), "b": (2, 3), "z": (0,)}
 
@@ -130,22 +160,34 @@ def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_har
 def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number):
     cluster = {"t": TopicShape(2), "u": TopicShape(2)}
     claims = (TopicParts("t", (number,)), TopicParts("u", (number,)))
-    members = {"a": Subscription(("t", "u"), generation=1), "b": Subscription(("t", "u"), owned=claims, generation=1)}
+    members = {
+        "a": Subscription(("t", "u"), generation=1),
+        "b": Subscription(("t", "u"), owned=claims, generation=1),
+    }
     unclaimed = {name: replace(said, owned=()) for name, said in members.items()}
-    assert CooperativeSticky().assign(cluster, members) == CooperativeSticky().assign(cluster, unclaimed)
+    assert CooperativeSticky().assign(cluster, members) == CooperativeSticky().assign(
+        cluster, unclaimed
+    )
 
 
-SAID = st.builds(owning, st.integers(-1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(0, 7))
+SAID = st.builds(
+    owning, st.integers(-1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(0, 7)
+)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcde"), SAID, min_size=1))
-def test_whatever_is_claimed_cooperative_sticky_gives_nothing_that_another_still_uses_and_is_complete_in_the_next_round(members):
+def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_round(members):
     first = CooperativeSticky().assign({"t": TopicShape(8)}, members)
     check_cooperative(members, first)
-    told = {member: Subscription(("t",), owned=share.partitions, generation=9) for member, share in first.items()}
+    told = {
+        member: Subscription(("t",), owned=share.partitions, generation=9)
+        for member, share in first.items()
+    }
     second = CooperativeSticky().assign({"t": TopicShape(8)}, told)
-    given = sorted(number for share in second.values() for _, numbers in share.partitions for number in numbers)
+    given = sorted(
+        number for share in second.values() for _, numbers in share.partitions for number in numbers
+    )
     assert given == list(range(8))
     sizes = [sum(len(numbers) for _, numbers in share.partitions) for share in second.values()]
     assert max(sizes) - min(sizes) <= 1
@@ -161,7 +203,10 @@ def test_each_member_tells_the_next_leader_what_the_last_one_gave():
             memories[name].on_assignment(given[name], generation)
         after = {name: given[name].partitions[0].partitions for name in names}
         quota = 12 // len(names)
-        kept = {name: len([number for number in after[name] if number in before.get(name, ())]) for name in names}
+        kept = {
+            name: len([number for number in after[name] if number in before.get(name, ())])
+            for name in names
+        }
         if generation in (2, 3):
             assert kept == {name: min(quota, len(before.get(name, ()))) for name in names}
         before = after

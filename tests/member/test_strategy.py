@@ -2,7 +2,14 @@
 
 import pytest
 
-from apportion.member.assignors.builtin import Assignor, Given, Range, Rebalance, RoundRobin, by_topic
+from apportion.member.assignors.builtin import (
+    Assignor,
+    Given,
+    Range,
+    Rebalance,
+    RoundRobin,
+    by_topic,
+)
 from apportion.member.assignors.strategy import strategy
 
 
@@ -22,13 +29,28 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays():
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ("range,roundrobin", "there is no assignor 'range,roundrobin': give several as a tuple, ('range', 'roundrobin')"),
-        (("range, sticky",), "there is no assignor 'range, sticky': give several as a tuple, ('range', 'sticky')"),
+        (
+            "range,roundrobin",
+            "there is no assignor 'range,roundrobin': give several as a tuple, ('range', "
+            "'roundrobin')",
+        ),
+        (
+            ("range, sticky",),
+            "there is no assignor 'range, sticky': give several as a tuple, ('range', 'sticky')",
+        ),
         ("range,", "there is no assignor 'range,': give several as a tuple, ('range',)"),
         (Range, "the class Range is no assignor: give a name, or an object, Range()"),
         ([Nameless], "the class Nameless is no assignor: give a name, or an object, Nameless()"),
-        (Nameless(), "the assignor Nameless has no name: give it one, `name`, for which all its members vote"),
-        (int, "<class 'int'> is no assignor: give a name, or an object with the methods of apportion's Assignor"),
+        (
+            Nameless(),
+            "the assignor Nameless has no name: give it one, `name`, for which all its "
+            "members vote",
+        ),
+        (
+            int,
+            "<class 'int'> is no assignor: give a name, or an object with the methods of "
+            "apportion's Assignor",
+        ),
         (7, "7 is no assignor: give a name, or an object with the methods of apportion's Assignor"),
     ],
 )
@@ -41,23 +63,39 @@ def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
 @pytest.mark.parametrize(
     ("spoilt", "sentence"),
     [
-        ({"name": 7}, "the name of the assignor Spoilt must be a text, for which all its members vote, not 7"),
-        ({"name": ""}, "the assignor Spoilt has no name: give it one, `name`, for which all its members vote"),
+        (
+            {"name": 7},
+            "the name of the assignor Spoilt must be a text, for which all its members vote, not 7",
+        ),
+        (
+            {"name": ""},
+            "the assignor Spoilt has no name: give it one, `name`, for which all its members vote",
+        ),
         (
             {"rebalances": Rebalance.COOPERATIVE},
-            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), "
+            "the `rebalances` of the assignor Spoilt must be a tuple such as "
+            "(Rebalance.COOPERATIVE,), "
             "not <Rebalance.COOPERATIVE: 1>",
         ),
         (
             {"rebalances": ("eager",)},
-            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), not ('eager',)",
+            "the `rebalances` of the assignor Spoilt must be a tuple such as "
+            "(Rebalance.COOPERATIVE,), not ('eager',)",
         ),
         (
             {"rebalances": "eager"},
-            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), not 'eager'",
+            "the `rebalances` of the assignor Spoilt must be a tuple such as "
+            "(Rebalance.COOPERATIVE,), not 'eager'",
         ),
-        ({"assign": None}, "the assignor Spoilt has no method 'assign': subclass Assignor and write what you need"),
-        ({"on_assignment": 7}, "the assignor Spoilt has no method 'on_assignment': subclass Assignor and write what you need"),
+        (
+            {"assign": None},
+            "the assignor Spoilt has no method 'assign': subclass Assignor and write what you need",
+        ),
+        (
+            {"on_assignment": 7},
+            "the assignor Spoilt has no method 'on_assignment': subclass Assignor and "
+            "write what you need",
+        ),
     ],
 )
 def test_an_assignor_that_a_member_could_not_use_is_refused_before_it_votes(spoilt, sentence):

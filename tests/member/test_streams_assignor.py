@@ -5,10 +5,28 @@ from itertools import pairwise
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Farewell, FollowUp, Given, Subscription, TopicShape, by_topic
+from apportion.member.assignors.interface import (
+    Farewell,
+    FollowUp,
+    Given,
+    Subscription,
+    TopicShape,
+    by_topic,
+)
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment
-from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
+from apportion.streams.metadata.model import (
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology_parser import topology_of
@@ -21,7 +39,9 @@ TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
 
 
 def assignor(release="4.3", **settings):
-    return StreamsAssignor(StreamsSettings(LINES, b"p" * 16, release=known_release(release), **settings))
+    return StreamsAssignor(
+        StreamsSettings(LINES, b"p" * 16, release=known_release(release), **settings)
+    )
 
 
 def hears(member, generation=1, **info):
@@ -47,14 +67,22 @@ def test_from_version_8_on_no_two_words_in_a_row_are_the_same():
 
 
 def test_versions_1_and_2_do_not_say_what_their_sender_supports():
-    assert decode_subscription(assignor("3.9", upgrade_from="1.1").user_data(("lines",))).supported == -1
+    assert (
+        decode_subscription(assignor("3.9", upgrade_from="1.1").user_data(("lines",))).supported
+        == -1
+    )
 
 
 def test_what_was_given_are_the_tasks_of_that_generation():
     member = assignor()
     hosts = {HERE: (PLACE,)}
-    assert hears(member, 7, standby={TaskId(0, 2): (TopicPartition("lines", 2),)}, active_hosts=hosts) is None
-    assert member.tasks == TaskShare(7, 11, {TASK: (PLACE,)}, {TaskId(0, 2): (TopicPartition("lines", 2),)}, hosts, {})
+    assert (
+        hears(member, 7, standby={TaskId(0, 2): (TopicPartition("lines", 2),)}, active_hosts=hosts)
+        is None
+    )
+    assert member.tasks == TaskShare(
+        7, 11, {TASK: (PLACE,)}, {TaskId(0, 2): (TopicPartition("lines", 2),)}, hosts, {}
+    )
 
 
 def test_what_ran_in_an_earlier_life_is_not_said_to_run():
@@ -69,7 +97,9 @@ def test_what_ran_in_an_earlier_life_is_not_said_to_run():
 def test_a_shutdown_is_asked_for_until_the_member_ends():
     member = assignor()
     member.error = AssignorError.SHUTDOWN_REQUESTED
-    assert decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
+    assert (
+        decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
+    )
     member.forget_shutdown()
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE
 
@@ -84,7 +114,9 @@ def test_a_shutdown_is_asked_for_until_the_member_ends():
         ("2.0", None, {TASK: RUNNING}),
     ],
 )
-def test_cooperative_members_of_2_4_and_2_5_say_what_they_run_by_what_they_own_alone(release, upgrade_from, says):
+def test_cooperative_members_of_2_4_and_2_5_say_what_they_run_by_what_they_own_alone(
+    release, upgrade_from, says
+):
     member = assignor(release, upgrade_from=upgrade_from)
     member.offset_sums = {TASK: RUNNING}
     assert decode_subscription(member.user_data(("lines",))).offset_sums == says
@@ -107,8 +139,12 @@ def test_then_an_endpoint_that_the_group_does_not_know_and_only_once():
 
 
 def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
-    assert hears(assignor(), next_rebalance_ms=0) == FollowUp(0, "tasks are on their way from their owners")
-    assert hears(assignor(), next_rebalance_ms=5_000) == FollowUp(5_000, "warm-ups may have caught up")
+    assert hears(assignor(), next_rebalance_ms=0) == FollowUp(
+        0, "tasks are on their way from their owners"
+    )
+    assert hears(assignor(), next_rebalance_ms=5_000) == FollowUp(
+        5_000, "warm-ups may have caught up"
+    )
     assert hears(assignor()) is None
 
 
@@ -117,10 +153,19 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
     [
         (
             AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA,
-            Farewell(Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing, of lines: make them, and start again"),
+            Farewell(
+                Code.UNKNOWN_TOPIC_OR_PARTITION,
+                "source topics are missing, of lines: make them, and start again",
+            ),
         ),
-        (AssignorError.ASSIGNMENT_ERROR, Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why")),
-        (AssignorError.SHUTDOWN_REQUESTED, Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down")),
+        (
+            AssignorError.ASSIGNMENT_ERROR,
+            Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
+        ),
+        (
+            AssignorError.SHUTDOWN_REQUESTED,
+            Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+        ),
     ],
 )
 def test_an_error_ends_the_member_in_order(error, farewell):
@@ -135,7 +180,9 @@ def test_partitions_without_a_word_of_tasks_are_of_another_kind_of_group():
 
 
 def test_partitions_without_as_many_tasks_are_refused():
-    with pytest.raises(Refused, match="1 partitions were given and 2 tasks named: each partition has its task"):
+    with pytest.raises(
+        Refused, match="1 partitions were given and 2 tasks named: each partition has its task"
+    ):
         hears(assignor(), active=(TASK, TASK))
 
 
@@ -156,21 +203,33 @@ def plan(asking, ends):
 def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(leader):
     counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])
     members = {
-        name: StreamsAssignor(StreamsSettings(counts, name.encode() * 16, probing_interval_ms=60_000)) for name in ("a", "b")
+        name: StreamsAssignor(
+            StreamsSettings(counts, name.encode() * 16, probing_interval_ms=60_000)
+        )
+        for name in ("a", "b")
     }
     members["a"].offset_sums = {TaskId(0, 0): RUNNING, TaskId(0, 1): RUNNING}
-    said = {name: Subscription(("lines",), each.user_data(("lines",))) for name, each in members.items()}
+    said = {
+        name: Subscription(("lines",), each.user_data(("lines",))) for name, each in members.items()
+    }
     leads = members[leader]
     leads.member_id, leads.wall_ms = leader, 1_000
     told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=1_000_000)
-    assert {name: info.next_rebalance_ms for name, info in told.items()} == {"a": None, "b": None, leader: 61_000}
+    assert {name: info.next_rebalance_ms for name, info in told.items()} == {
+        "a": None,
+        "b": None,
+        leader: 61_000,
+    }
     assert [len(told["a"].active), len(told["b"].standby)] == [2, 1]
 
 
 def test_who_reads_other_topics_gets_nothing_and_a_note_says_so():
     leads = assignor()
     leads.member_id = "a"
-    said = {name: Subscription(topics, leads.user_data(topics)) for name, topics in (("a", ("lines",)), ("b", ("others",)))}
+    said = {
+        name: Subscription(topics, leads.user_data(topics))
+        for name, topics in (("a", ("lines",)), ("b", ("others",)))
+    }
     told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=0)
     assert {name: len(info.active) for name, info in told.items()} == {"a": 2, "b": 0}
     assert leads.notes == ["b gets nothing: it does not read lines, as this topology does"]

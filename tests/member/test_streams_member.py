@@ -56,8 +56,13 @@ def test_missing_source_topics_end_every_member_with_the_same_sentence():
     world = StreamsWorld(other=1)
     actor = world.starts("a")
     world.passes(1_000)
-    assert actor.failed == "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: make them, and start again"
-    assert world.notes == ["nobody gets anything: source topics are missing: lines; make them, and start again"]
+    assert actor.failed == (
+        "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: make them, and "
+        "start again"
+    )
+    assert world.notes == [
+        "nobody gets anything: source topics are missing: lines; make them, and start again"
+    ]
 
 
 def test_one_that_asks_for_it_ends_all_instances():
@@ -66,7 +71,9 @@ def test_one_that_asks_for_it_ends_all_instances():
     world.settle()
     world.tell(second, ShutDownApplication())
     world.passes(10_000)
-    assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
+    assert {first.failed, second.failed} == {
+        "INVALID_REQUEST: an instance has asked all to shut down"
+    }
 
 
 def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_it_is_back():
@@ -76,7 +83,9 @@ def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_
     world.puts_out(second)
     world.tell(second, ShutDownApplication())
     world.passes(20_000)
-    assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
+    assert {first.failed, second.failed} == {
+        "INVALID_REQUEST: an instance has asked all to shut down"
+    }
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
@@ -87,7 +96,9 @@ def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(instance_i
     world.has = {"a": every, "b": every}
     first, second = world.starts("a", instance_id=instance_id), world.starts("b")
     world.settle()
-    assert [len([task for task in tasks if task.startswith("1_")]) for tasks in tasks_of(world).values()] == [2, 2]
+    assert [
+        len([task for task in tasks if task.startswith("1_")]) for tasks in tasks_of(world).values()
+    ] == [2, 2]
     world.has = {}
     world.puts_out(first)
     for _ in range(80):
@@ -105,7 +116,10 @@ def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_let
     world.settle()
     world.tell(first, ShutDownApplication())
     world.passes(5_000, quick=[first])
-    assert (first.failed, second.failed) == ("INVALID_REQUEST: an instance has asked all to shut down", None)
+    assert (first.failed, second.failed) == (
+        "INVALID_REQUEST: an instance has asked all to shut down",
+        None,
+    )
     world.puts_out(second)
     world.passes(10_000, quick=[])
     assert second.failed == first.failed
@@ -119,7 +133,10 @@ def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
     world.starts("b")
     world.settle()
     assert tasks_of(world) == {"a": ALL, "b": []}
-    assert "everybody keeps what it has, as the ends of changelogs are unknown: no broker" in world.notes
+    assert (
+        "everybody keeps what it has, as the ends of changelogs are unknown: no broker"
+        in world.notes
+    )
 
 
 def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group():
@@ -182,12 +199,19 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on():
     broken = Broken()
     world.joins("b", broken, topics=("lines", "g-words"))
     world.settle()
-    assert world.actors["a"].machine.tasks().active.keys() == {TaskId(part, number) for part in range(2) for number in range(4)}
-    assert (broken.given.partitions, decode_assignment(broken.given.user_data).error) == ((), AssignorError.ASSIGNMENT_ERROR)
+    assert world.actors["a"].machine.tasks().active.keys() == {
+        TaskId(part, number) for part in range(2) for number in range(4)
+    }
+    assert (broken.given.partitions, decode_assignment(broken.given.user_data).error) == (
+        (),
+        AssignorError.ASSIGNMENT_ERROR,
+    )
     assert any("gets nothing: StreamsSubscription" in note for note in world.notes)
 
 
-@pytest.mark.parametrize(("sums", "gets"), [({}, []), (dict.fromkeys(HALF, 1_000_000), ["1_0", "1_1"])])
+@pytest.mark.parametrize(
+    ("sums", "gets"), [({}, []), (dict.fromkeys(HALF, 1_000_000), ["1_0", "1_1"])]
+)
 def test_who_has_told_that_it_has_the_state_of_a_task_may_run_it_at_once(sums, gets):
     world = StreamsWorld()
     world.starts("a")

@@ -11,7 +11,8 @@ def test_a_leader_of_before_probing_fails_where_a_member_speaks_a_newer_version(
     new = world.starts("new", release="2.0")
     world.passes(60_000)
     assert old.failed == (
-        f"INCONSISTENT_GROUP_PROTOCOL: member '{new.view.member_id}' speaks metadata version 3, this leader understands 2, which "
+        f"INCONSISTENT_GROUP_PROTOCOL: member '{new.view.member_id}' speaks metadata "
+        "version 3, this leader understands 2, which "
         "cannot probe: stop it, or set its upgrade.from"
     )
     assert (new.machine.used_version, len(new.machine.tasks().active)) == (3, 8)
@@ -54,4 +55,5 @@ def test_a_leader_that_only_rebalances_eagerly_does_not_read_what_members_own():
     world.starts("third", release="2.3")
     world.passes(30_000, quick=[actor for actor in world.alive() if actor is not new])
     given = [task for actor in world.actors.values() for task in actor.machine.tasks().active]
-    assert len(given) == len({*given}) == 8  # nothing was withheld from the third for the one that is slow to let go
+    # nothing was withheld from the third for the one that is slow to let go
+    assert len(given) == len({*given}) == 8

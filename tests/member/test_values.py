@@ -1,4 +1,6 @@
-"""What goes into a machine and comes out of it is a value: others may keep it, and nobody can change it under their hands."""
+"""What goes into a machine and comes out of it is a value: others may keep it, and nobody can
+change it under their hands.
+"""
 
 from dataclasses import is_dataclass
 from importlib import import_module
@@ -9,7 +11,10 @@ import pytest
 import apportion.member
 
 ROOM = Path(apportion.member.__file__).parent
-MODULES = ["apportion.member." + ".".join(file.relative_to(ROOM).with_suffix("").parts) for file in sorted(ROOM.rglob("[!_]*.py"))]
+MODULES = [
+    "apportion.member." + ".".join(file.relative_to(ROOM).with_suffix("").parts)
+    for file in sorted(ROOM.rglob("[!_]*.py"))
+]
 VALUES = [
     kind
     for module in map(import_module, MODULES)

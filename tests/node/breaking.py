@@ -1,4 +1,6 @@
-"""Lives of a broker in which a step may break off: faults, what clients ask, and what they know of it."""
+"""Lives of a broker in which a step may break off: faults, what clients ask, and what they know of
+it.
+"""
 
 from traceback import extract_stack
 
@@ -7,7 +9,11 @@ from apportion.store.disk import DiskError
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -16,8 +22,16 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest
-from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
@@ -31,9 +45,13 @@ SMALL = {
     "offsets.topic.segment.bytes": 400,
     "log.retention.check.interval.ms": 5_000,
 }
-"""A broker that looks often for what has expired, and whose logs of groups are soon worth cleaning."""
+"""A broker that looks often for what has expired, and whose logs of groups are soon worth
+cleaning.
+"""
 WAYS_BACK = ("give_up", "_flush_failed")
-"""Where the node undoes what has failed: if that fails as well, nothing is known, and the broker ends."""
+"""Where the node undoes what has failed: if that fails as well, nothing is known, and the broker
+ends.
+"""
 
 
 class Fault:
@@ -76,7 +94,9 @@ class LastingFault(Fault):
         def broken(*args, **said):
             if self.is_on and history.now_ms < end_ms:
                 self.times += 1
-                self.was_on_the_way_back |= any(frame.name in WAYS_BACK for frame in extract_stack())
+                self.was_on_the_way_back |= any(
+                    frame.name in WAYS_BACK for frame in extract_stack()
+                )
                 raise error
             return whole(*args, **said)
 
@@ -84,13 +104,17 @@ class LastingFault(Fault):
 
 
 class Breaking:
-    """A life of a broker in which a step may break off, and what its clients know of it; to be mixed into a Play."""
+    """A life of a broker in which a step may break off, and what its clients know of it; to be
+    mixed into a Play.
+    """
 
     faults = ()
     has_ended = False
     gone = frozenset()
     is_refusal_final = True
-    """What was refused never comes back. Where a broker has ended on the way back, the cut may not have reached the disk."""
+    """What was refused never comes back. Where a broker has ended on the way back, the cut may not
+    have reached the disk.
+    """
 
     def begin(self):
         """Nothing is known yet."""
@@ -98,7 +122,9 @@ class Breaking:
         self.doubtful, self.wishes, self.broken_steps = set(), {}, []
 
     def step(self, event):
-        """As a driver does it: a step that broke off is given up; where that is not possible the broker ends."""
+        """As a driver does it: a step that broke off is given up; where that is not possible the
+        broker ends.
+        """
         self._switch(True)
         try:
             actions = self.node.step(event, self.now)
@@ -107,14 +133,25 @@ class Breaking:
                 actions = self.node.give_up(event, error, self.now)
             except (RuntimeError, DiskError):
                 self.has_ended = True
-                assert any(fault.was_on_the_way_back for fault in self.faults), "only a failure of the way back ends a broker"
+                assert any(fault.was_on_the_way_back for fault in self.faults), (
+                    "only a failure of the way back ends a broker"
+                )
                 return
-            self.broken_steps.append((event, [action for action in actions if type(action) is Reply]))
-            if type(event).__name__ != "Arrived":  # what was written stays, where only its answer was lost
+            self.broken_steps.append(
+                (event, [action for action in actions if type(action) is Reply])
+            )
+            # what was written stays, where only its answer was lost
+            if type(event).__name__ != "Arrived":
                 self.doubtful |= {action.ticket for action in actions if type(action) is Reply}
         finally:
             self._switch(False)
-        self._take([action for action in actions if type(action) is not Reply or action.ticket not in self.gone])
+        self._take(
+            [
+                action
+                for action in actions
+                if type(action) is not Reply or action.ticket not in self.gone
+            ]
+        )
 
     def _switch(self, is_on):
         for fault in self.faults:
@@ -151,11 +188,16 @@ class Breaking:
             self.wishes[ticket] = (what, *said, self.number)
 
     def seat(self, group):
-        """The member id, the generation and the leader of the last one who was let into the group, as far as anybody was told."""
+        """The member id, the generation and the leader of the last one who was let into the group,
+        as far as anybody was told.
+        """
         seats = [
             (answer.member_id, answer.generation_id, answer.leader)
             for ticket, (what, *said) in self.wishes.items()
-            if what == "join" and said[0] == group and (answer := self.answers.get(ticket)) is not None and not answer.error_code
+            if what == "join"
+            and said[0] == group
+            and (answer := self.answers.get(ticket)) is not None
+            and not answer.error_code
         ]
         return seats[-1] if seats else ("nobody", 1, "")
 
@@ -176,12 +218,20 @@ def begun(kit, **settings):
 
 
 def produce(history, topic, partitions):
-    data = tuple(PartitionProduceData(index=index, records=history.kit.batch(history.value())) for index in partitions)
-    return ProduceRequest(acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name=topic, partition_data=data),)), 12
+    data = tuple(
+        PartitionProduceData(index=index, records=history.kit.batch(history.value()))
+        for index in partitions
+    )
+    return ProduceRequest(
+        acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name=topic, partition_data=data),)
+    ), 12
 
 
 def fetch(history, topic, partitions):
-    wanted = tuple(FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in partitions)
+    wanted = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+        for index in partitions
+    )
     topics = (FetchTopic(topic=topic, partitions=wanted),)
     return FetchRequest(max_wait_ms=2_000, min_bytes=300, max_bytes=1 << 20, topics=topics), 12
 
@@ -195,30 +245,51 @@ def commit(history, group, topic):
 
 def committed(history, groups):
     topics = tuple(OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)) for topic in TOPICS)
-    return OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups)), 9
+    return OffsetFetchRequest(
+        groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups)
+    ), 9
 
 
 def join(history, group, is_back=False):
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     member_id = history.seat(group)[0] if is_back else ""
-    said = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 20_000, "member_id": member_id, "protocol_type": "consumer"}
+    said = {
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 20_000,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+    }
     return JoinGroupRequest(group_id=group, protocols=protocols, **said), 3
 
 
 def sync(history, group):
     member_id, generation, leader = history.seat(group)
-    given = (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),) if member_id == leader else ()
-    return SyncGroupRequest(group_id=group, generation_id=generation, member_id=member_id, assignments=given), 3
+    given = (
+        (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),)
+        if member_id == leader
+        else ()
+    )
+    return SyncGroupRequest(
+        group_id=group, generation_id=generation, member_id=member_id, assignments=given
+    ), 3
 
 
 def delete(history, topic, index, offset):
-    wanted = DeleteRecordsTopic(name=topic, partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),))
+    wanted = DeleteRecordsTopic(
+        name=topic, partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),)
+    )
     return DeleteRecordsRequest(topics=(wanted,), timeout_ms=1), 2
 
 
 def beat(history, member, epoch):
-    said = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": TOPICS, "topic_partitions": ()} if epoch == 0 else {}
-    return ConsumerGroupHeartbeatRequest(group_id="c", member_id=member, member_epoch=epoch, **said), 1
+    said = (
+        {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": TOPICS, "topic_partitions": ()}
+        if epoch == 0
+        else {}
+    )
+    return ConsumerGroupHeartbeatRequest(
+        group_id="c", member_id=member, member_epoch=epoch, **said
+    ), 1
 
 
 def make(history, name):
@@ -233,14 +304,22 @@ REQUESTS = {
     "committed": committed,
     "join": join,
     "sync": sync,
-    "leave": lambda history, group: (LeaveGroupRequest(group_id=group, member_id=history.seat(group)[0]), 2),
+    "leave": lambda history, group: (
+        LeaveGroupRequest(group_id=group, member_id=history.seat(group)[0]),
+        2,
+    ),
     "beat": beat,
     "delete": delete,
     "make": make,
     "describe": lambda history, groups: (DescribeGroupsRequest(groups=groups), 5),
-    "drop": lambda history, name: (DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=bytes(16)),)), 6),
+    "drop": lambda history, name: (
+        DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=bytes(16)),)),
+        6,
+    ),
     "grow": lambda history, name: (
-        CreatePartitionsRequest(topics=(CreatePartitionsTopic(name=name, count=3, assignments=None),)),
+        CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name=name, count=3, assignments=None),)
+        ),
         3,
     ),
     "metadata": lambda history: (MetadataRequest(topics=None), 12),

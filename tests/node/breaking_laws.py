@@ -1,4 +1,6 @@
-"""What holds after any step that broke off: whatever was acknowledged is there, and whatever was refused is not."""
+"""What holds after any step that broke off: whatever was acknowledged is there, and whatever was
+refused is not.
+"""
 
 from collections import Counter
 
@@ -15,33 +17,57 @@ FOR_EVER = 1 << 62
 
 
 def written(history, topic, index):
-    """Where a partition begins and ends, and the value of every record that can be read there, by offset."""
+    """Where a partition begins and ends, and the value of every record that can be read there, by
+    offset.
+    """
     (start, _), (end, _) = (listed(history, when, topic, index) for when in (EARLIEST, LATEST))
     found, offset = {}, start
     while offset < end:
-        answer = history.call(history.kit.fetch(topic, offset, index), 12).responses[0].partitions[0]
+        answer = (
+            history.call(history.kit.fetch(topic, offset, index), 12).responses[0].partitions[0]
+        )
         assert answer.error_code == Code.NONE
-        records = [record for view in split_batches(answer.records) for record in decode_batch(view) if record.offset >= start]
-        assert [record.offset for record in records] == list(range(offset, offset + len(records))) != []
+        records = [
+            record
+            for view in split_batches(answer.records)
+            for record in decode_batch(view)
+            if record.offset >= start
+        ]
+        assert (
+            [record.offset for record in records]
+            == list(range(offset, offset + len(records)))
+            != []
+        )
         found |= {record.offset: bytes(record.value) for record in records}
         offset += len(records)
     return start, end, found
 
 
 def produced(history):
-    """What was acknowledged, value by place and offset; and the values, by place, of which nothing is known."""
+    """What was acknowledged, value by place and offset; and the values, by place, of which nothing
+    is known.
+    """
     acknowledged, possible = {}, Counter()
     for ticket, (what, *said) in history.wishes.items():
         if what != "produce":
             continue
         topic, partitions, last = said
-        values = [((topic, index), b"%d" % (last - len(partitions) + 1 + at)) for at, index in enumerate(partitions)]
+        values = [
+            ((topic, index), b"%d" % (last - len(partitions) + 1 + at))
+            for at, index in enumerate(partitions)
+        ]
         answer = history.answers.get(ticket)
         if answer is None or ticket in history.doubtful:
             possible.update(values)
             continue
-        for (place, value), each in zip(values, answer.responses[0].partition_responses, strict=True):
-            assert each.error_code in (Code.NONE, Code.KAFKA_STORAGE_ERROR, Code.UNKNOWN_SERVER_ERROR)
+        for (place, value), each in zip(
+            values, answer.responses[0].partition_responses, strict=True
+        ):
+            assert each.error_code in (
+                Code.NONE,
+                Code.KAFKA_STORAGE_ERROR,
+                Code.UNKNOWN_SERVER_ERROR,
+            )
             if each.error_code == Code.NONE:
                 assert (place, each.base_offset) not in acknowledged
                 acknowledged[place, each.base_offset] = value
@@ -62,7 +88,12 @@ def deleted(history):
             most[topic, index] = max(most[topic, index], FOR_EVER if offset < 0 else offset)
             continue
         [each] = answer.topics[0].partitions
-        codes = (Code.NONE, Code.KAFKA_STORAGE_ERROR, Code.UNKNOWN_SERVER_ERROR, Code.OFFSET_OUT_OF_RANGE)
+        codes = (
+            Code.NONE,
+            Code.KAFKA_STORAGE_ERROR,
+            Code.UNKNOWN_SERVER_ERROR,
+            Code.OFFSET_OUT_OF_RANGE,
+        )
         assert each.error_code in codes
         if each.error_code == Code.NONE:
             least[topic, index] = max(least[topic, index], each.low_watermark)
@@ -72,7 +103,8 @@ def deleted(history):
 
 
 def check_records(history):
-    """What was acknowledged is there once, and of what was refused nothing, but where only the answer was lost.
+    """What was acknowledged is there once, and of what was refused nothing, but where only the
+    answer was lost.
 
     Of records that were deleted, or may have expired, nothing is left, and of no others.
     """
@@ -83,9 +115,17 @@ def check_records(history):
             place = topic, index
             start, _, found = written(history, topic, index)
             assert topic == EXPIRING or least[place] <= start <= max(least[place], most[place])
-            kept = {offset: value for (at, offset), value in acknowledged.items() if at == place and offset >= start}
+            kept = {
+                offset: value
+                for (at, offset), value in acknowledged.items()
+                if at == place and offset >= start
+            }
             assert {offset: found.get(offset) for offset in kept} == kept
-            others = Counter((place, value) for offset, value in found.items() if offset not in kept and value != LATE)
+            others = Counter(
+                (place, value)
+                for offset, value in found.items()
+                if offset not in kept and value != LATE
+            )
             assert not others - possible
 
 
@@ -126,7 +166,11 @@ def check_waiting(history):
         for index in range(PARTITIONS):
             end = written(history, topic, index)[1]
             place = FetchPartition(partition=index, fetch_offset=end, partition_max_bytes=1000)
-            request = FetchRequest(max_wait_ms=5_000, min_bytes=1, topics=(FetchTopic(topic=topic, partitions=(place, place)),))
+            request = FetchRequest(
+                max_wait_ms=5_000,
+                min_bytes=1,
+                topics=(FetchTopic(topic=topic, partitions=(place, place)),),
+            )
             ticket = history.ask(request, 12)
             assert ticket not in history.answers
             stored = history.call(history.kit.produce(topic, history.kit.batch(LATE), index), 12)
@@ -135,25 +179,40 @@ def check_waiting(history):
 
 
 FAILED, ASK_AGAIN = "UNKNOWN_SERVER_ERROR", "COORDINATOR_NOT_AVAILABLE"
-"""What the request is told that a step broke off with, at which clients give up; and what a bystander is told."""
+"""What the request is told that a step broke off with, at which clients give up; and what a
+bystander is told.
+"""
 
 
 def check_bystanders(history):
-    """Of all who are answered by a step that broke off, one at the most is told that it has failed; others ask again.
+    """Of all who are answered by a step that broke off, one at the most is told that it has failed;
+    others ask again.
 
-    Those others are of one shard, unless the act was a request over several groups, which asks several shards at once.
+    Those others are of one shard, unless the act was a request over several groups, which asks
+    several shards at once.
     """
     for event, replies in history.broken_steps:
         assert sum(FAILED in repr(reply.body) for reply in replies) <= 1
-        asked_again = {history.wishes[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)}
-        groups = {said[0] for what, *said in asked_again if what in ("join", "sync", "leave", "commit")}
+        asked_again = {
+            history.wishes[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)
+        }
+        groups = {
+            said[0] for what, *said in asked_again if what in ("join", "sync", "leave", "commit")
+        }
         if type(event) in (Gone, Tick):
-            assert len({shard_of(group, SMALL["offsets.topic.num.partitions"]) for group in groups}) <= 1
+            assert (
+                len({shard_of(group, SMALL["offsets.topic.num.partitions"]) for group in groups})
+                <= 1
+            )
 
 
 def check(history):
     """Everybody is answered, and nothing is other than it was told."""
-    assert [wish for ticket, wish in history.wishes.items() if ticket not in history.answers and ticket not in history.gone] == []
+    assert [
+        wish
+        for ticket, wish in history.wishes.items()
+        if ticket not in history.answers and ticket not in history.gone
+    ] == []
     check_bystanders(history)
     check_records(history)
     check_offsets(history)

@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from apportion.machine import Arrived, Caller, Flush, Flushed, FlushFailed, Instant, Note, Reply, Tick, Ticket
+from apportion.machine import (
+    Arrived,
+    Caller,
+    Flush,
+    Flushed,
+    FlushFailed,
+    Instant,
+    Note,
+    Reply,
+    Tick,
+    Ticket,
+)
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
@@ -47,7 +58,9 @@ class Play:
         """Send a request; its answer, once there is one, stands in `answers` under the ticket."""
         ticket = next(self._tickets)
         version = api_of(type(request)).versions[-1] if version is None else version
-        asked = Arrived(Ticket(ticket), request, version, Caller("test", "/here"), ticket.to_bytes(16, "big"))
+        asked = Arrived(
+            Ticket(ticket), request, version, Caller("test", "/here"), ticket.to_bytes(16, "big")
+        )
         self._asked[ticket] = asked
         self.step(asked)
         return ticket
@@ -101,7 +114,9 @@ class Play:
     def _take(self, actions: list[Any]) -> None:
         for action in actions:
             if isinstance(action, Reply):
-                assert action.ticket not in self.answers, f"two answers to {self._asked[action.ticket]}"
+                assert action.ticket not in self.answers, (
+                    f"two answers to {self._asked[action.ticket]}"
+                )
                 asked = self._asked[action.ticket]
                 if action.body is not None:
                     encode_response(api_of(type(asked.request)), asked.version, 1, action.body)
@@ -115,13 +130,23 @@ class Play:
 
 def batch(*values: bytes, **producer: int) -> bytes:
     """One record batch of these values."""
-    return encode_batch([(None, value, ()) for value in values], timestamp_ms=producer.pop("timestamp_ms", WALL_MS), **producer)
+    return encode_batch(
+        [(None, value, ()) for value in values],
+        timestamp_ms=producer.pop("timestamp_ms", WALL_MS),
+        **producer,
+    )
 
 
-def produce(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> ProduceRequest:
+def produce(
+    topic: str, records: bytes | None, partition: int = 0, acks: int = -1
+) -> ProduceRequest:
     """A request that stores one batch, for versions up to 12."""
     data = PartitionProduceData(index=partition, records=records)
-    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),))
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+    )
 
 
 def fetch(topic: str, offset: int = 0, partition: int = 0, **said: int) -> FetchRequest:

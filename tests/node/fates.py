@@ -1,4 +1,6 @@
-"""What becomes of each setting of a topic and of the broker: obeyed, or in part, as tests show; refused; or of no consequence."""
+"""What becomes of each setting of a topic and of the broker: obeyed, or in part, as tests show;
+refused; or of no consequence.
+"""
 
 from typing import NamedTuple
 
@@ -10,7 +12,9 @@ class Obeyed(NamedTuple):
 
 
 class InPart(NamedTuple):
-    """The broker does a part of what the setting says. tests: who shows that, as in Obeyed. missing: what it does not do."""
+    """The broker does a part of what the setting says. tests: who shows that, as in Obeyed.
+    missing: what it does not do.
+    """
 
     tests: tuple[str, ...]
     missing: str
@@ -23,7 +27,9 @@ class Refused(NamedTuple):
 
 
 class Harmless(NamedTuple):
-    """The setting is taken and nothing in the broker reads it. other: a value besides the default. why: nobody misses anything."""
+    """The setting is taken and nothing in the broker reads it. other: a value besides the default.
+    why: nobody misses anything.
+    """
 
     other: str
     why: str
@@ -42,38 +48,67 @@ TOPIC: dict[str, Obeyed | InPart | Refused | Harmless] = {
             f"{EXPIRY}test_a_topic_whose_policy_does_not_delete_keeps_everything",
             f"{INTAKE}test_a_compacted_topic_takes_no_record_without_a_key_and_names_each",
         ),
-        missing="compact: a record stays, though a later one has its key; Kafka Streams asks for it, and bears older records",
+        missing=(
+            "compact: a record stays, though a later one has its key; Kafka Streams asks for "
+            "it, and bears older records"
+        ),
     ),
     "compression.gzip.level": Refused("3"),
     "compression.lz4.level": Refused("3"),
-    "compression.type": Obeyed(f"{INTAKE}test_a_topic_with_a_compression_of_its_own_stores_nothing_else"),
+    "compression.type": Obeyed(
+        f"{INTAKE}test_a_topic_with_a_compression_of_its_own_stores_nothing_else"
+    ),
     "compression.zstd.level": Refused("5"),
-    "delete.retention.ms": Harmless("1", f"how long tombstones stand at the least: {NO_COMPACTION}"),
+    "delete.retention.ms": Harmless(
+        "1", f"how long tombstones stand at the least: {NO_COMPACTION}"
+    ),
     "file.delete.delay.ms": Harmless("0", "a file is deleted at once, and who reads it reads on"),
     "flush.messages": Harmless("1", "no record is acknowledged before it is synced"),
     "flush.ms": Harmless("1", "no record is acknowledged before it is synced"),
     "follower.replication.throttled.replicas": Refused("*"),
-    "index.interval.bytes": Obeyed("node/test_topic_settings.py::test_a_topic_says_how_dense_the_index_of_its_logs_is"),
+    "index.interval.bytes": Obeyed(
+        "node/test_topic_settings.py::test_a_topic_says_how_dense_the_index_of_its_logs_is"
+    ),
     "leader.replication.throttled.replicas": Refused("*"),
     "local.retention.bytes": Refused("7"),
     "local.retention.ms": Refused("7"),
     "max.compaction.lag.ms": Refused("60000"),
-    "max.message.bytes": Obeyed("node/test_produce.py::test_a_topics_own_max_message_bytes_comes_first"),
+    "max.message.bytes": Obeyed(
+        "node/test_produce.py::test_a_topics_own_max_message_bytes_comes_first"
+    ),
     "message.timestamp.after.max.ms": Obeyed(BOUNDS),
     "message.timestamp.before.max.ms": Obeyed(BOUNDS),
-    "message.timestamp.type": Obeyed(f"{APPEND_TIME}test_the_header_alone_is_stamped_and_its_crc_made_anew"),
-    "min.cleanable.dirty.ratio": Harmless("0.1", f"when a log is worth compacting: {NO_COMPACTION}"),
-    "min.compaction.lag.ms": Harmless("9", f"how long a record stands uncompacted at the least: {NO_COMPACTION}"),
-    "min.insync.replicas": Harmless("2", f"{ONE_BROKER}, and Kafka asks for no more replicas than a topic has"),
-    "preallocate": Harmless("true", "files grow by steps that are allocated before they are written"),
+    "message.timestamp.type": Obeyed(
+        f"{APPEND_TIME}test_the_header_alone_is_stamped_and_its_crc_made_anew"
+    ),
+    "min.cleanable.dirty.ratio": Harmless(
+        "0.1", f"when a log is worth compacting: {NO_COMPACTION}"
+    ),
+    "min.compaction.lag.ms": Harmless(
+        "9", f"how long a record stands uncompacted at the least: {NO_COMPACTION}"
+    ),
+    "min.insync.replicas": Harmless(
+        "2", f"{ONE_BROKER}, and Kafka asks for no more replicas than a topic has"
+    ),
+    "preallocate": Harmless(
+        "true", "files grow by steps that are allocated before they are written"
+    ),
     "remote.log.copy.disable": Refused("true"),
     "remote.log.delete.on.disable": Refused("true"),
     "remote.storage.enable": Refused("true"),
-    "retention.bytes": Obeyed(f"{EXPIRY}test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be"),
+    "retention.bytes": Obeyed(
+        f"{EXPIRY}test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be"
+    ),
     "retention.ms": Obeyed(f"{EXPIRY}test_the_files_leave_the_disk_and_the_log_goes_on"),
-    "segment.bytes": Obeyed("node/test_delete_records.py::test_the_settings_of_a_topic_say_how_large_its_files_grow"),
-    "segment.index.bytes": Harmless("4096", "an index grows with its segment, and none has a file of its own"),
-    "segment.jitter.ms": Harmless("1000", "the most by which Kafka may roll earlier, by chance; none is within it"),
+    "segment.bytes": Obeyed(
+        "node/test_delete_records.py::test_the_settings_of_a_topic_say_how_large_its_files_grow"
+    ),
+    "segment.index.bytes": Harmless(
+        "4096", "an index grows with its segment, and none has a file of its own"
+    ),
+    "segment.jitter.ms": Harmless(
+        "1000", "the most by which Kafka may roll earlier, by chance; none is within it"
+    ),
     "segment.ms": Obeyed(f"{EXPIRY}test_a_segment_takes_no_batch_that_is_later_by_segment_ms"),
     "unclean.leader.election.enable": Harmless("true", ONE_BROKER),
 }
@@ -90,35 +125,43 @@ INTERVALS = f"{SETTINGS}test_members_of_a_consumer_group_are_told_the_interval_o
 OF_ITS_SESSION = f"{SETTINGS}test_the_session_of_a_classic_member_is_within_its_bounds"
 BREAKS_A_RULE = f"{GROUPS}test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence"
 CLEANS = "node/test_cleaning.py::test_a_log_of_many_commits_is_cleaned_and_says_the_same"
-OFFSETS_GO = "coord/test_retention.py::test_the_offsets_of_a_group_without_members_go_a_retention_after_each_commit"
+OFFSETS_GO = (
+    "coord/test_retention.py::test_offsets_of_an_empty_group_expire_a_retention_after_each_commit"
+)
 
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
     "apportion.consumer.unsettled.heartbeat.interval.ms": INTERVALS,
-    "auto.create.topics.enable": "node/test_topics.py::test_metadata_makes_a_topic_only_where_request_and_settings_allow_it",
+    "auto.create.topics.enable": (
+        "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
+    ),
     "delete.topic.enable": f"{SETTINGS}test_topics_are_deleted_only_where_that_is_allowed",
     "fetch.max.bytes": f"{SETTINGS}test_a_fetch_brings_no_more_than_the_broker_gives_at_once",
-    "group.consumer.assignors": "coord/test_groups.py::test_most_votes_choose_the_assignor_and_the_first_configured_one_wins_a_tie",
+    "group.consumer.assignors": "coord/test_groups.py::test_most_votes_choose_the_assignor",
     "group.consumer.heartbeat.interval.ms": INTERVALS,
     "group.consumer.max.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.max.session.timeout.ms": BREAKS_A_RULE,
-    "group.consumer.max.size": "coord/test_heartbeat_checks.py::test_a_full_group_refuses_strangers_before_anything_else",
+    "group.consumer.max.size": (
+        "coord/test_heartbeat_checks.py::test_a_full_group_refuses_strangers_first"
+    ),
     "group.consumer.migration.policy": (
         "coord/test_migration.py::test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group"
     ),
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
-    "group.consumer.session.timeout.ms": f"{SETTINGS}test_a_member_of_a_consumer_group_is_put_out_after_its_session",
-    "group.initial.rebalance.delay.ms": f"{SETTINGS}test_a_classic_group_waits_for_more_members_before_it_begins",
+    "group.consumer.session.timeout.ms": (
+        f"{SETTINGS}test_a_consumer_group_member_expires_after_its_session"
+    ),
+    "group.initial.rebalance.delay.ms": f"{SETTINGS}test_a_classic_group_waits_for_more_members",
     "group.max.session.timeout.ms": OF_ITS_SESSION,
     "group.max.size": f"{SETTINGS}test_a_classic_group_has_no_more_members_than_it_may",
     "group.min.session.timeout.ms": OF_ITS_SESSION,
     "listeners": f"{SOCKETS}test_a_broker_that_cannot_listen_leaves_the_directory_free",
     "log.message.timestamp.after.max.ms": BOUNDS,
     "log.message.timestamp.before.max.ms": BOUNDS,
-    "log.message.timestamp.type": f"{APPEND_TIME}test_the_brokers_setting_holds_for_topics_that_have_none_of_their_own",
+    "log.message.timestamp.type": f"{APPEND_TIME}test_the_brokers_setting_is_the_default_of_topics",
     "log.retention.bytes": f"{EXPIRY}test_the_brokers_size_holds_for_topics_without_one",
     "log.retention.check.interval.ms": f"{EXPIRY}test_the_files_leave_the_disk_and_the_log_goes_on",
     "log.retention.hours": EXPIRES,
@@ -126,17 +169,21 @@ BROKER = {
     "log.retention.ms": EXPIRES,
     "log.roll.hours": ROLLS,
     "log.roll.ms": ROLLS,
-    "log.segment.bytes": "node/test_delete_records.py::test_files_of_deleted_records_leave_the_disk_but_for_the_last",
+    "log.segment.bytes": (
+        "node/test_delete_records.py::test_files_of_deleted_records_leave_the_disk"
+    ),
     "max.connections": f"{SOCKETS}test_too_many_connections_are_turned_away",
     "message.max.bytes": "node/test_produce.py::test_a_batch_above_message_max_bytes_is_too_large",
     "node.id": f"{SETTINGS}test_the_broker_bears_the_number_that_it_was_given",
     "num.partitions": "node/test_topics.py::test_defaults_assignments_and_trials",
-    "offset.metadata.max.bytes": "coord/test_offsets.py::test_unknown_topics_and_long_notes_fail_alone",
+    "offset.metadata.max.bytes": (
+        "coord/test_offsets.py::test_unknown_topics_and_long_metadata_fail_alone"
+    ),
     "offsets.retention.check.interval.ms": OFFSETS_GO,
     "offsets.retention.minutes": OFFSETS_GO,
-    "offsets.topic.num.partitions": f"{SETTINGS}test_groups_are_spread_over_as_many_partitions_as_was_said",
+    "offsets.topic.num.partitions": f"{SETTINGS}test_groups_are_spread_over_so_many_partitions",
     "offsets.topic.segment.bytes": CLEANS,
-    "producer.id.expiration.ms": f"{SETTINGS}test_a_producer_that_was_silent_for_so_long_is_forgotten",
-    "socket.request.max.bytes": f"{SOCKETS}test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line",
+    "producer.id.expiration.ms": f"{SETTINGS}test_a_silent_producer_is_forgotten",
+    "socket.request.max.bytes": f"{SOCKETS}test_bytes_that_mean_nothing_close_the_connection",
 }
 """Every setting that the broker takes at its start -> the test that shows that it is obeyed."""

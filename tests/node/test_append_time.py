@@ -1,4 +1,6 @@
-"""message.timestamp.type=LogAppendTime: every record bears the time at which the broker took it, whatever its producer wrote."""
+"""message.timestamp.type=LogAppendTime: every record bears the time at which the broker took it,
+whatever its producer wrote.
+"""
 
 import pytest
 from crc32c import crc32c
@@ -12,7 +14,10 @@ APPEND = {"message_timestamp_type": "LogAppendTime"}
 
 def batch(*times, compression=0, **facts):
     """One batch with a record for each time."""
-    records = [Record(number, time, b"k%d" % number, b"v", (("h", b"x"),)) for number, time in enumerate(times)]
+    records = [
+        Record(number, time, b"k%d" % number, b"v", (("h", b"x"),))
+        for number, time in enumerate(times)
+    ]
     return encode_records(records, base_offset=0, attributes=compression, **facts)
 
 
@@ -28,10 +33,17 @@ def appending(play):
 def test_the_header_alone_is_stamped_and_its_crc_made_anew(appending, kit, compression):
     sent = batch(kit.WALL_MS - 500, kit.WALL_MS, compression=compression)
     answer = produced(appending, kit.produce("t", sent))
-    assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (Code.NONE, 0, kit.WALL_MS + 7000)
+    assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (
+        Code.NONE,
+        0,
+        kit.WALL_MS + 7000,
+    )
     [(header, records)] = stored(appending, kit)
     assert header.attributes == compression | 8
-    assert (header.first_timestamp_ms, header.max_timestamp_ms) == (kit.WALL_MS - 500, kit.WALL_MS + 7000)
+    assert (header.first_timestamp_ms, header.max_timestamp_ms) == (
+        kit.WALL_MS - 500,
+        kit.WALL_MS + 7000,
+    )
     expected = bytearray(sent)
     stamp_append_time(expected, kit.WALL_MS + 7000)
     assert expected[61:] == sent[61:]
@@ -44,18 +56,26 @@ def test_the_header_alone_is_stamped_and_its_crc_made_anew(appending, kit, compr
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 1, 1_700_000_000_000 + 7 * 86_400_000])
 def test_no_timestamp_of_a_producer_is_out_of_range(play, kit, timestamp_ms):
-    create(play, **APPEND, message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000")
+    create(
+        play,
+        **APPEND,
+        message_timestamp_before_max_ms="1000",
+        message_timestamp_after_max_ms="1000",
+    )
     answer = produced(play, kit.produce("t", batch(timestamp_ms)))
     assert (answer.error_code, answer.log_append_time_ms) == (Code.NONE, kit.WALL_MS)
 
 
-def test_the_brokers_setting_holds_for_topics_that_have_none_of_their_own(kit):
+def test_the_brokers_setting_is_the_default_of_topics(kit):
     play = kit.Play(**{"log.message.timestamp.type": "LogAppendTime"})
     play.create("t")
     create(play, "own", message_timestamp_type="CreateTime")
     assert produced(play, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
     assert produced(play, kit.produce("own", batch(5))).log_append_time_ms == -1
-    assert [stored(play, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [kit.WALL_MS, 5]
+    assert [stored(play, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [
+        kit.WALL_MS,
+        5,
+    ]
 
 
 def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit):
@@ -65,8 +85,12 @@ def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit):
     for kind, told_ms in (("LogAppendTime", kit.WALL_MS), ("CreateTime", -1)):
         play.settings = {"log.message.timestamp.type": kind}
         play = play.crash()
-        assert produced(play, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
-    assert [(header.timestamp_type, records[0].timestamp_ms) for header, records in stored(play, kit)] == [
+        assert (
+            produced(play, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
+        )
+    assert [
+        (header.timestamp_type, records[0].timestamp_ms) for header, records in stored(play, kit)
+    ] == [
         (0, kit.WALL_MS - 5),
         (1, kit.WALL_MS),
         (0, kit.WALL_MS - 5),

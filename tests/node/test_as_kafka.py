@@ -1,4 +1,6 @@
-"""What wrong requests to a real Kafka taught (tests/kafka/test_wrong_requests.py): its code where one would guess another."""
+"""What wrong requests to a real Kafka taught (tests/kafka/test_wrong_requests.py): its code where
+one would guess another.
+"""
 
 import struct
 
@@ -7,15 +9,27 @@ import pytest
 
 from apportion.errors import Code
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -32,16 +46,22 @@ def patched(batch, at, new):
     ("spoil", "code"),
     [
         (lambda batch: patched(batch, 57, struct.pack(">i", 7)), Code.INVALID_RECORD),  # the count
-        (lambda batch: patched(batch, 23, struct.pack(">i", 7)), Code.INVALID_RECORD),  # the last offset delta
+        # the last offset delta
+        (lambda batch: patched(batch, 23, struct.pack(">i", 7)), Code.INVALID_RECORD),
         (lambda batch: patched(batch, 16, b"\3"), Code.CORRUPT_MESSAGE),  # a format of the future
         (lambda batch: batch[:-1], Code.INVALID_RECORD),  # no whole batch
-        (lambda batch: patched(batch, 21, struct.pack(">h", 0x10)), Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (
+            lambda batch: patched(batch, 21, struct.pack(">h", 0x10)),
+            Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
     ],
 )
 def test_a_batch_is_refused_with_kafkas_code(play, kit, spoil, code):
     play.create("t")
     data = PartitionProduceData(index=0, records=spoil(kit.batch(b"a")))
-    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name="t", partition_data=(data,)),))
+    request = ProduceRequest(
+        acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name="t", partition_data=(data,)),)
+    )
     assert play.call(request, 12).responses[0].partition_responses[0].error_code == code
 
 
@@ -51,8 +71,12 @@ def fetched(play, kit, session=(0, -1), **facts):
     play.call(kit.produce("t", kit.batch(b"a")), 12)
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, **facts)
     topic = FetchTopic(topic_id=topic_id, partitions=(wanted,))
-    answer = play.call(FetchRequest(session_id=session[0], session_epoch=session[1], topics=(topic,)), 18)
-    return answer.error_code, [each.error_code for topic in answer.responses for each in topic.partitions]
+    answer = play.call(
+        FetchRequest(session_id=session[0], session_epoch=session[1], topics=(topic,)), 18
+    )
+    return answer.error_code, [
+        each.error_code for topic in answer.responses for each in topic.partitions
+    ]
 
 
 def test_a_fetch_that_ends_a_session_reads_without_one(play, kit):
@@ -68,7 +92,8 @@ def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(play, kit):
 
 
 @pytest.mark.parametrize(
-    ("key_type", "code"), [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)]
+    ("key_type", "code"),
+    [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)],
 )
 def test_only_groups_have_coordinators(play, key_type, code):
     answer = play.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
@@ -76,14 +101,18 @@ def test_only_groups_have_coordinators(play, key_type, code):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "code"), [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)]
+    ("endpoint", "code"),
+    [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)],
 )
 def test_only_brokers_can_be_described(play, endpoint, code):
     answer = play.call(DescribeClusterRequest(endpoint_type=endpoint))
     assert (answer.error_code, answer.endpoint_type) == (code, 1)
 
 
-@pytest.mark.parametrize(("name", "code"), [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)],
+)
 def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, name, code):
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     assert play.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
@@ -110,7 +139,10 @@ def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, nam
 )
 def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
     topic = CreatableTopic(
-        name="t", num_partitions=1, replication_factor=1, configs=(CreatableTopicConfig(name=name, value=value),)
+        name="t",
+        num_partitions=1,
+        replication_factor=1,
+        configs=(CreatableTopicConfig(name=name, value=value),),
     )
     (result,) = play.call(CreateTopicsRequest(topics=(topic,))).topics
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
@@ -118,22 +150,38 @@ def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
 
 def test_operations_are_told_to_those_who_ask(play):
     play.create("t")
-    asked = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    asked = {
+        "include_topic_authorized_operations": True,
+        "include_cluster_authorized_operations": True,
+    }
     names = tuple(MetadataRequestTopic(name=name) for name in ("t", "none"))
     answer = play.call(MetadataRequest(topics=names, allow_auto_topic_creation=False, **asked), 10)
     assert answer.cluster_authorized_operations == 8096
     assert [topic.topic_authorized_operations for topic in answer.topics] == [3576, 3576]
-    assert play.call(DescribeClusterRequest(include_cluster_authorized_operations=True)).cluster_authorized_operations == 8096
+    assert (
+        play.call(
+            DescribeClusterRequest(include_cluster_authorized_operations=True)
+        ).cluster_authorized_operations
+        == 8096
+    )
 
 
 def test_a_topic_that_is_named_twice_has_one_answer(play):
     play.create("t", 2)
-    grown = tuple(CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4))
-    assert [each.error_code for each in play.call(CreatePartitionsRequest(topics=grown)).results] == [Code.INVALID_REQUEST]
+    grown = tuple(
+        CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4)
+    )
+    assert [
+        each.error_code for each in play.call(CreatePartitionsRequest(topics=grown)).results
+    ] == [Code.INVALID_REQUEST]
     gone = (DeleteTopicState(name="t", topic_id=bytes(16)),) * 2
-    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=gone)).responses] == [Code.INVALID_REQUEST]
+    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=gone)).responses] == [
+        Code.INVALID_REQUEST
+    ]
     neither = (DeleteTopicState(name=None, topic_id=bytes(16)),)
-    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=neither)).responses] == [Code.INVALID_REQUEST]
+    assert [
+        each.error_code for each in play.call(DeleteTopicsRequest(topics=neither)).responses
+    ] == [Code.INVALID_REQUEST]
 
 
 def test_a_group_that_is_named_twice_is_deleted_once(play):
@@ -141,7 +189,9 @@ def test_a_group_that_is_named_twice_is_deleted_once(play):
     assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 69), ("h", 69)]
 
 
-@pytest.mark.parametrize(("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)])
+@pytest.mark.parametrize(
+    ("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)]
+)
 def test_new_partitions_can_only_be_here(play, brokers, code):
     play.create("t", 1)
     where = (CreatePartitionsAssignment(broker_ids=brokers),)
@@ -153,18 +203,42 @@ def test_new_partitions_can_only_be_here(play, brokers, code):
 def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play, word):
     refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
     for version in (3, 4):
-        assert play.call(ApiVersionsRequest(client_software_name=word, client_software_version="1"), version) == refused
-        assert play.call(ApiVersionsRequest(client_software_name="a", client_software_version=word), version) == refused
-        right = play.call(ApiVersionsRequest(client_software_name="a-b.C", client_software_version="1.0-rc1"), version)
+        assert (
+            play.call(
+                ApiVersionsRequest(client_software_name=word, client_software_version="1"), version
+            )
+            == refused
+        )
+        assert (
+            play.call(
+                ApiVersionsRequest(client_software_name="a", client_software_version=word), version
+            )
+            == refused
+        )
+        right = play.call(
+            ApiVersionsRequest(client_software_name="a-b.C", client_software_version="1.0-rc1"),
+            version,
+        )
         assert right.error_code == Code.NONE
-    assert play.call(ApiVersionsRequest(client_software_name=word, client_software_version=word), 2).error_code == Code.NONE
+    assert (
+        play.call(
+            ApiVersionsRequest(client_software_name=word, client_software_version=word), 2
+        ).error_code
+        == Code.NONE
+    )
 
 
 def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(play):
     play.create("t", 2)
     wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0))
-    answer = play.call(ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=wanted),)), 10)
-    assert [(each.partition_index, each.error_code) for each in answer.topics[0].partitions] == [(0, 42), (1, 0)]
+    answer = play.call(
+        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=wanted),)),
+        10,
+    )
+    assert [(each.partition_index, each.error_code) for each in answer.topics[0].partitions] == [
+        (0, 42),
+        (1, 0),
+    ]
     twice = (ListOffsetsTopic(name="t", partitions=wanted[:1]),) * 2
     answer = play.call(ListOffsetsRequest(replica_id=-1, topics=twice), 10)
     assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == [[42]]
@@ -173,11 +247,21 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_w
 def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(play, kit):
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), 12)
-    wanted = tuple(FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000) for offset in (0, 1))
-    answer = play.call(FetchRequest(min_bytes=0, topics=(FetchTopic(topic="t", partitions=wanted),)), 12)
+    wanted = tuple(
+        FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+        for offset in (0, 1)
+    )
+    answer = play.call(
+        FetchRequest(min_bytes=0, topics=(FetchTopic(topic="t", partitions=wanted),)), 12
+    )
     assert [bytes(each.records) for topic in answer.responses for each in topic.partitions] == [b""]
 
 
 def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(play):
-    named, by_id = MetadataRequestTopic(name="t"), MetadataRequestTopic(name=None, topic_id=play.create("t"))
-    assert [each.name for each in play.call(MetadataRequest(topics=(named, by_id)), 12).topics] == ["t"]
+    named, by_id = (
+        MetadataRequestTopic(name="t"),
+        MetadataRequestTopic(name=None, topic_id=play.create("t")),
+    )
+    assert [each.name for each in play.call(MetadataRequest(topics=(named, by_id)), 12).topics] == [
+        "t"
+    ]

@@ -1,8 +1,10 @@
-"""A step that fails leaves no trace that later steps could stumble over: random histories with one fault in the middle of a step.
+"""A step that fails leaves no trace that later steps could stumble over: random histories with one
+fault in the middle of a step.
 
-A fault is an exception that one named function of the broker raises once, before it does its work or after it. Then every request
-is answered, once; what was acknowledged is there, also after a crash; what was refused is not; and later requests are answered as
-by a node that never failed: above all, who waits for records has them when they are there, and not when its time is up.
+A fault is an exception that one named function of the broker raises once, before it does its work
+or after it. Then every request is answered, once; what was acknowledged is there, also after a
+crash; what was refused is not; and later requests are answered as by a node that never failed:
+above all, who waits for records has them when they are there, and not when its time is up.
 """
 
 from itertools import count
@@ -27,7 +29,17 @@ from apportion.store.disk import DiskError
 from apportion.store.log import Log
 from apportion.store.metadata_log import MetadataLog
 from apportion.store.segment import Segment
-from tests.node.breaking import EXPIRING, GROUPS, PARTITIONS, RETENTION_MS, SMALL, TOPICS, Fault, begun, commit
+from tests.node.breaking import (
+    EXPIRING,
+    GROUPS,
+    PARTITIONS,
+    RETENTION_MS,
+    SMALL,
+    TOPICS,
+    Fault,
+    begun,
+    commit,
+)
 from tests.node.breaking_laws import check, check_offsets, check_records, check_waiting
 from tests.node.topic_play import create
 
@@ -36,7 +48,16 @@ PLACES = [
     for owner, names in {
         Cleaner: ("consider", "run_step", "_step_ended", "flushed"),
         RetentionCheck: ("next_partitions", "delete_expired", "arm_if_needed"),
-        Coordinators: ("route", "combine_parts", "update_topics", "drop_tickets", "tick", "_load", "_step", "_perform"),
+        Coordinators: (
+            "route",
+            "combine_parts",
+            "update_topics",
+            "drop_tickets",
+            "tick",
+            "_load",
+            "_step",
+            "_perform",
+        ),
         Shard: ("step", "loaded"),
         Turn: ("emit", "reply", "park", "unpark", "close"),
         Deadlines: ("arm", "disarm"),
@@ -48,11 +69,26 @@ PLACES = [
         ),
         Partitions: ("of", "make_directory", "delete_logs"),
         ProducerStates: ("duplicate_or_none", "appended"),
-        TopicService: ("validate", "create", "delete", "grow", "allocate_producer_id", "unsynced_paths", "on_flushed"),
+        TopicService: (
+            "validate",
+            "create",
+            "delete",
+            "grow",
+            "allocate_producer_id",
+            "unsynced_paths",
+            "on_flushed",
+        ),
         DelayedFetches: ("park", "partition_changed", "remove"),
         MetadataLog: ("_record", "unsynced_paths"),
         Log: (
-            *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "delete_before"),
+            *(
+                "append",
+                "read",
+                "unsynced_paths",
+                "roll_segment",
+                "raise_start_offset",
+                "delete_before",
+            ),
             *("new_cleaned_segment", "prepare_replacement", "replace_segments"),
         ),
         Segment: ("append",),
@@ -86,9 +122,22 @@ ON_THE_WAY_BACK = [
 """Where a second fault may be, by which the broker ends."""
 
 actions = st.one_of(
-    st.tuples(st.just("produce"), st.sampled_from((*TOPICS, EXPIRING)), st.sampled_from([(0,), (1,), (0, 1)])),
-    st.tuples(st.just("delete"), st.sampled_from(TOPICS), st.sampled_from([0, 1]), st.sampled_from([-1, 1, 2])),
-    st.tuples(st.just("fetch"), st.sampled_from(TOPICS), st.sampled_from([(0,), (1,), (0, 1), (0, 0), (0, 1, 0)])),
+    st.tuples(
+        st.just("produce"),
+        st.sampled_from((*TOPICS, EXPIRING)),
+        st.sampled_from([(0,), (1,), (0, 1)]),
+    ),
+    st.tuples(
+        st.just("delete"),
+        st.sampled_from(TOPICS),
+        st.sampled_from([0, 1]),
+        st.sampled_from([-1, 1, 2]),
+    ),
+    st.tuples(
+        st.just("fetch"),
+        st.sampled_from(TOPICS),
+        st.sampled_from([(0,), (1,), (0, 1), (0, 0), (0, 1, 0)]),
+    ),
     st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
     st.tuples(st.just("committed"), st.sampled_from([("g",), ("g", "h"), ("g", "h", "i", "g")])),
     st.tuples(st.just("describe"), st.sampled_from([("g",), ("i", "j", "k")])),
@@ -110,36 +159,73 @@ actions = st.one_of(
     st.tuples(st.just("sleep"), st.sampled_from([1, 400, 3_000, 50_000])),
 )
 DISK = [
-    *[(Partitions, "of"), (Partitions, "make_directory"), (MetadataLog, "_record"), (Log, "append"), (Segment, "append")],
+    *[
+        (Partitions, "of"),
+        (Partitions, "make_directory"),
+        (MetadataLog, "_record"),
+        (Log, "append"),
+        (Segment, "append"),
+    ],
     *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
 ]
 """Where the disk may refuse, so that nothing has changed."""
 numbers = st.sampled_from([1, 1, 1, 2, 3, 6])
 one_fault = st.one_of(
     st.tuples(st.sampled_from(PLACES), numbers, st.booleans(), st.just(RuntimeError("planted"))),
-    st.tuples(st.sampled_from(DISK), numbers, st.just(False), st.just(DiskError("plant", "here", OSError("no")))),
+    st.tuples(
+        st.sampled_from(DISK),
+        numbers,
+        st.just(False),
+        st.just(DiskError("plant", "here", OSError("no"))),
+    ),
 )
 
-another = st.tuples(st.sampled_from(ON_THE_WAY_BACK), st.just(1), st.booleans(), st.just(RuntimeError("planted")))
+another = st.tuples(
+    st.sampled_from(ON_THE_WAY_BACK), st.just(1), st.booleans(), st.just(RuntimeError("planted"))
+)
 faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
-@example([("produce", "t", (0,))], [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))], [])
-@example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
-@example([("committed", ("g",)), ("produce", "t", (0,))], [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))], [])
-@example([("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))], [(PLACES[0], 6, True, RuntimeError("planted"))], [])
-@example([("produce", "t", (0,))], [((Deadlines, "disarm"), 1, True, RuntimeError("planted"))], [("fetch", "t", (0,))])
 @example(
-    [("commit often", "g", "t"), ("sleep", 1), ("fail flush",)], [((Coordinators, "_step"), 2, False, RuntimeError("planted"))], []
+    [("produce", "t", (0,))], [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))], []
+)
+@example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
+@example(
+    [("committed", ("g",)), ("produce", "t", (0,))],
+    [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))],
+    [(PLACES[0], 6, True, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("produce", "t", (0,))],
+    [((Deadlines, "disarm"), 1, True, RuntimeError("planted"))],
+    [("fetch", "t", (0,))],
+)
+@example(
+    [("commit often", "g", "t"), ("sleep", 1), ("fail flush",)],
+    [((Coordinators, "_step"), 2, False, RuntimeError("planted"))],
+    [],
 )
 @example(
     [("committed", ("g",))],
     [((Coordinators, "combine_parts"), 3, True, RuntimeError("planted"))],
     [("make", "v"), ("describe", ("i", "j", "k"))],
 )
-@example([("committed", ("g",))], [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))], [("produce", "t", (0,))])
+@example(
+    [("committed", ("g",))],
+    [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))],
+    [("produce", "t", (0,))],
+)
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(kit, before, faults, after):
     with pytest.MonkeyPatch.context() as patch:

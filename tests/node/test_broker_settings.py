@@ -34,8 +34,10 @@ def test_a_fetch_brings_no_more_than_the_broker_gives_at_once(kit):
         assert len(answer.responses[0].partitions[0].records) == sum(sizes[:count])
 
 
-@pytest.mark.parametrize(("expires_ms", "code"), [(60_000, Code.NONE), (86_400_000, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)])
-def test_a_producer_that_was_silent_for_so_long_is_forgotten(kit, expires_ms, code):
+@pytest.mark.parametrize(
+    ("expires_ms", "code"), [(60_000, Code.NONE), (86_400_000, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)]
+)
+def test_a_silent_producer_is_forgotten(kit, expires_ms, code):
     play = kit.Play(**{"producer.id.expiration.ms": expires_ms})
     play.create("t")
     for sequence, wanted in ((0, Code.NONE), (5, code)):
@@ -50,16 +52,23 @@ def test_the_broker_bears_the_number_that_it_was_given(kit):
     assert (answer.controller_id, [each.broker_id for each in answer.brokers]) == (7, [7])
 
 
-def test_groups_are_spread_over_as_many_partitions_as_was_said(kit):
+def test_groups_are_spread_over_so_many_partitions(kit):
     play = kit.Play(**{"offsets.topic.num.partitions": 3})
-    [topic] = play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))).topics
+    [topic] = play.call(
+        MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))
+    ).topics
     assert len(topic.partitions) == 3
 
 
 def join(play, session_ms=6000, member_id=""):
     """The ticket of a classic member that joins, in a version that takes it in at once."""
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
-    facts = {"group_id": "g", "session_timeout_ms": session_ms, "rebalance_timeout_ms": 1000, "member_id": member_id}
+    facts = {
+        "group_id": "g",
+        "session_timeout_ms": session_ms,
+        "rebalance_timeout_ms": 1000,
+        "member_id": member_id,
+    }
     ticket = play.ask(JoinGroupRequest(protocol_type="consumer", protocols=protocols, **facts), 3)
     play.sleep(0)
     play.flush()
@@ -67,7 +76,7 @@ def join(play, session_ms=6000, member_id=""):
 
 
 @pytest.mark.parametrize(("delay_ms", "after_ms"), [(0, 0), (700, 700)])
-def test_a_classic_group_waits_for_more_members_before_it_begins(kit, delay_ms, after_ms):
+def test_a_classic_group_waits_for_more_members(kit, delay_ms, after_ms):
     play = kit.Play(**{"group.initial.rebalance.delay.ms": delay_ms})
     ticket = join(play)
     if after_ms:
@@ -107,14 +116,21 @@ def beat(play, member_id, epoch=0):
 
 
 def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(kit):
-    play = kit.Play(**{"group.consumer.heartbeat.interval.ms": 300, "apportion.consumer.unsettled.heartbeat.interval.ms": 200})
+    play = kit.Play(
+        **{
+            "group.consumer.heartbeat.interval.ms": 300,
+            "apportion.consumer.unsettled.heartbeat.interval.ms": 200,
+        }
+    )
     play.create("t", 4)
     assert beat(play, "a").heartbeat_interval_ms == 300
     assert beat(play, "b").heartbeat_interval_ms == 200, "it waits for what a has to give up"
 
 
-@pytest.mark.parametrize(("session_ms", "code"), [(2000, Code.UNKNOWN_MEMBER_ID), (60_000, Code.NONE)])
-def test_a_member_of_a_consumer_group_is_put_out_after_its_session(kit, session_ms, code):
+@pytest.mark.parametrize(
+    ("session_ms", "code"), [(2000, Code.UNKNOWN_MEMBER_ID), (60_000, Code.NONE)]
+)
+def test_a_consumer_group_member_expires_after_its_session(kit, session_ms, code):
     play = kit.Play(**{"group.consumer.session.timeout.ms": session_ms})
     play.create("t")
     epoch = beat(play, "a").member_epoch
@@ -128,12 +144,18 @@ def test_a_member_of_a_consumer_group_is_put_out_after_its_session(kit, session_
     [
         ({"log.retention.ms": 0}, "log.retention.ms must be at least 1, or -1 for ever, not 0."),
         ({"log.roll.ms": 0}, "log.roll.ms must be at least 1, not 0."),
-        ({"log.message.timestamp.before.max.ms": -1}, "log.message.timestamp.before.max.ms must be at least 0, not -1."),
+        (
+            {"log.message.timestamp.before.max.ms": -1},
+            "log.message.timestamp.before.max.ms must be at least 0, not -1.",
+        ),
         (
             {"log.message.timestamp.type": "appended"},
             "log.message.timestamp.type must be CreateTime or LogAppendTime, not 'appended'.",
         ),
-        ({"log.retention.minutes": "soon"}, "log.retention.minutes must be a whole number, not 'soon'."),
+        (
+            {"log.retention.minutes": "soon"},
+            "log.retention.minutes must be a whole number, not 'soon'.",
+        ),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "there is no setting 'sasl.enabled.mechanisms'."),
     ],
 )
@@ -145,7 +167,12 @@ def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(g
 
 def test_a_setting_that_leaves_the_word_to_another_is_described_without_a_value(kit):
     resource = DescribeConfigsResource(
-        resource_type=4, resource_name="1", configuration_keys=("log.retention.ms", "log.roll.hours")
+        resource_type=4,
+        resource_name="1",
+        configuration_keys=("log.retention.ms", "log.roll.hours"),
     )
     [result] = kit.Play().call(DescribeConfigsRequest(resources=(resource,))).results
-    assert [(each.name, each.value) for each in result.configs] == [("log.retention.ms", None), ("log.roll.hours", "168")]
+    assert [(each.name, each.value) for each in result.configs] == [
+        ("log.retention.ms", None),
+        ("log.roll.hours", "168"),
+    ]

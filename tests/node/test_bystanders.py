@@ -1,4 +1,6 @@
-"""Bystanders of what breaks off are told to ask again, if anything; and what fails whenever it is tried keeps nobody waiting."""
+"""Bystanders of what breaks off are told to ask again, if anything; and what fails whenever it is
+tried keeps nobody waiting.
+"""
 
 import pytest
 
@@ -40,7 +42,11 @@ def apart(count):
 
 def codes(history, tickets):
     """The code of each group that was answered."""
-    return {group: history.answers[ticket].error_code for group, ticket in tickets.items() if ticket in history.answers}
+    return {
+        group: history.answers[ticket].error_code
+        for group, ticket in tickets.items()
+        if ticket in history.answers
+    }
 
 
 def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(history):
@@ -63,7 +69,9 @@ def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(hist
     assert sorted(codes(history, tickets).values()) == [Code.NONE, Code.COORDINATOR_NOT_AVAILABLE]
 
 
-@pytest.mark.parametrize("place", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"])
+@pytest.mark.parametrize(
+    "place", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"]
+)
 def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
     tickets = joining(history, *apart(3))
     with pytest.MonkeyPatch.context() as patch:
@@ -72,14 +80,22 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
         history.sleep(10)
         history.flush()
     assert history.answers[ticket].topics[0].error_code == Code.NONE
-    assert sorted(codes(history, tickets).values()) == ([] if place[0] is Coordinators else [Code.COORDINATOR_NOT_AVAILABLE])
+    assert sorted(codes(history, tickets).values()) == (
+        [] if place[0] is Coordinators else [Code.COORDINATOR_NOT_AVAILABLE]
+    )
     assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
 
 
-def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(history, monkeypatch):
+def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(
+    history, monkeypatch
+):
     tickets, heard = joining(history, *apart(3)), []
     whole = Shard.step
-    monkeypatch.setattr(Shard, "step", lambda shard, event, now: heard.append((shard, event)) or whole(shard, event, now))
+    monkeypatch.setattr(
+        Shard,
+        "step",
+        lambda shard, event, now: heard.append((shard, event)) or whole(shard, event, now),
+    )
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, (Shard, "step"), 1, False, PLANTED)]
         history.step(Gone((Ticket(tickets[apart(3)[2]]),)))
@@ -103,15 +119,21 @@ def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_ser
     with pytest.MonkeyPatch.context() as patch:
         if where == "told":
             whole = Shard.step
-            fault = LastingFault(patch, (Shard, "step"), history, history.now_ms + lasting_ms, PLANTED)
+            fault = LastingFault(
+                patch, (Shard, "step"), history, history.now_ms + lasting_ms, PLANTED
+            )
             broken = Shard.step
             patch.setattr(
                 Shard,
                 "step",
-                lambda shard, event, now: (broken if type(event) in (TopicsChanged, Tick) else whole)(shard, event, now),
+                lambda shard, event, now: (
+                    broken if type(event) in (TopicsChanged, Tick) else whole
+                )(shard, event, now),
             )
         else:
-            fault = LastingFault(patch, (owner, name), history, history.now_ms + lasting_ms, PLANTED)
+            fault = LastingFault(
+                patch, (owner, name), history, history.now_ms + lasting_ms, PLANTED
+            )
         history.faults = [fault]
         ticket = history.ask(*make(history, "v"))
         for second in range(lasting_ms // 1000):
@@ -127,4 +149,6 @@ def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_ser
         history.flush()
         history.faults = ()
     assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
-    assert sum("more steps failed at" in note.text for note in history.notes) >= 1 or fault.times == 1
+    assert (
+        sum("more steps failed at" in note.text for note in history.notes) >= 1 or fault.times == 1
+    )

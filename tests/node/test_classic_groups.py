@@ -1,4 +1,6 @@
-"""Classic groups through the node: requests that wait there, whatever becomes of the disk, the connections and the process."""
+"""Classic groups through the node: requests that wait there, whatever becomes of the disk, the
+connections and the process.
+"""
 
 import pytest
 
@@ -28,14 +30,23 @@ def joining(member_id="", instance_id=None, group_id="g"):
 
 def syncing(joined, version=5, **given):
     names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
-    assignments = tuple(SyncGroupRequestAssignment(member_id=member_id, assignment=said) for member_id, said in given.items())
+    assignments = tuple(
+        SyncGroupRequestAssignment(member_id=member_id, assignment=said)
+        for member_id, said in given.items()
+    )
     return SyncGroupRequest(
-        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=assignments, **names
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        assignments=assignments,
+        **names,
     )
 
 
 def beating(joined):
-    return HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+    return HeartbeatRequest(
+        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
+    )
 
 
 def wait_for(play, ticket):
@@ -62,14 +73,22 @@ def settled(play):
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play, version):
     joined = led(play, version)
-    assert (joined.error_code, joined.generation_id, joined.leader) == (Code.NONE, 1, joined.member_id)
+    assert (joined.error_code, joined.generation_id, joined.leader) == (
+        Code.NONE,
+        1,
+        joined.member_id,
+    )
     sync_version = min(version, 5)
     synced = play.call(syncing(joined, sync_version, **{joined.member_id: b"all"}), sync_version)
     assert (synced.error_code, synced.assignment) == (Code.NONE, b"all")
     assert play.call(beating(joined), min(version, 4)).error_code == Code.NONE
     (group,) = play.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
     assert (group.group_state, group.protocol_data, len(group.members)) == ("Stable", "range", 1)
-    who = {"members": (MemberIdentity(member_id=joined.member_id),)} if version >= 3 else {"member_id": joined.member_id}
+    who = (
+        {"members": (MemberIdentity(member_id=joined.member_id),)}
+        if version >= 3
+        else {"member_id": joined.member_id}
+    )
     leaving = LeaveGroupRequest(group_id="g", **who)
     assert play.call(leaving, min(version, 5)).error_code == Code.NONE
     (group,) = play.call(DescribeGroupsRequest(groups=("g",))).groups
@@ -98,8 +117,10 @@ def test_an_assignment_that_the_disk_refused_was_never_given(play):
     assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
     play.sleep(2_000)
     play.flush()
-    assert play.call(syncing(joined)).assignment == b"all"  # of generation 1, which is the last one that there was
-    # the lost generation gave nobody anything, so who speaks of it keeps what it holds and joins again
+    # of generation 1, which is the last one that there was
+    assert play.call(syncing(joined)).assignment == b"all"
+    # the lost generation gave nobody anything, so who speaks of it keeps what it holds and joins
+    # again
     assert play.call(beating(again)).error_code == Code.REBALANCE_IN_PROGRESS
 
 
@@ -114,7 +135,12 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play):
     assert play.call(beating(joined)).error_code == Code.UNKNOWN_MEMBER_ID
     play = play.crash()
     (group,) = play.call(ListGroupsRequest()).groups
-    assert (group.group_id, group.group_state, group.protocol_type, group.group_type) == ("g", "Empty", "consumer", "classic")
+    assert (group.group_id, group.group_state, group.protocol_type, group.group_type) == (
+        "g",
+        "Empty",
+        "consumer",
+        "classic",
+    )
 
 
 def test_whoever_hung_up_is_not_told_and_the_others_are(play):
@@ -131,7 +157,11 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(pla
         play.call(joining(group_id=group_id))
     described = play.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
     found = [(group.group_id, group.error_code, group.group_state) for group in described]
-    assert found == [("c", 0, "Empty"), ("a", 0, "Empty"), ("none", Code.GROUP_ID_NOT_FOUND, "Dead")]
+    assert found == [
+        ("c", 0, "Empty"),
+        ("a", 0, "Empty"),
+        ("none", Code.GROUP_ID_NOT_FOUND, "Dead"),
+    ]
     deleted = play.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
     assert [each.error_code for each in deleted] == [Code.NONE, Code.NONE]
     assert [group.group_id for group in play.call(ListGroupsRequest()).groups] == ["c"]
@@ -140,9 +170,16 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(pla
 def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(play):
     play.create("t")
     joined = settled(play)
-    play.call(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),)))
+    play.call(
+        LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),))
+    )
     beat = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=9_000, subscribed_topic_names=("t",), topic_partitions=()
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=9_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
     )
     assert play.call(beat).error_code == Code.NONE
     play = play.crash()

@@ -24,7 +24,9 @@ DAY_MS = 86_400_000
 
 def commit(group_id, offset):
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    return OffsetCommitRequest(group_id=group_id, topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),))
+    return OffsetCommitRequest(
+        group_id=group_id, topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    )
 
 
 def committed(play, group_id):
@@ -41,7 +43,9 @@ def log_of(play):
 def records(play):
     """Offset, key and value of all that a client reads of the log."""
     found, offset = [], 0
-    while views := list(split_batches(play.call(play.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records)):
+    while views := list(
+        split_batches(play.call(play.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records)
+    ):
         for view in views:
             found += [record for record in decode_batch(view) if record.offset >= offset]
         last = views[-1]
@@ -68,7 +72,9 @@ def files(play):
 
 @pytest.fixture
 def busy(kit):
-    """A broker with a group that has committed a hundred times, and one that has once; everything is on the disk."""
+    """A broker with a group that has committed a hundred times, and one that has once; everything
+    is on the disk.
+    """
     play = kit.Play(**SMALL)
     play.fetch = kit.fetch
     play.create("t")
@@ -86,7 +92,9 @@ def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy):
     assert (len(before), len(after) < 25) == (101, True)
     assert log_of(busy).size_bytes < size_bytes / 4
     assert (log_of(busy).start_offset, log_of(busy).next_offset) == (0, end)
-    assert [(note.level, note.text.partition(":")[0]) for note in busy.notes] == [("info", f"{OFFSETS}-0 was cleaned")]
+    assert [(note.level, note.text.partition(":")[0]) for note in busy.notes] == [
+        ("info", f"{OFFSETS}-0 was cleaned")
+    ]
     again = busy.crash()
     assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
 
@@ -101,7 +109,9 @@ def test_every_log_that_wants_it_is_cleaned_one_after_another(kit):
     for _ in range(200):
         play.sleep(cleaning.PAUSE_MS)
         play.flush()
-    logs = [partition.log for partition in play.node.partitions() if partition.topic.name == OFFSETS]
+    logs = [
+        partition.log for partition in play.node.partitions() if partition.topic.name == OFFSETS
+    ]
     assert (len(logs), len(play.notes)) == (4, 4)
     assert [log for log in logs if log.size_bytes > 4000 or log.has_leftovers] == []
     again = play.crash()
@@ -164,11 +174,15 @@ def test_a_crash_or_a_refused_flush_in_a_cleaning_costs_nothing(busy, flushes, t
         assert (committed(later, "busy"), committed(later, "rare")) == (1000, 7)
 
 
-happenings = st.sampled_from(["sleep", "sleep", "flush", "flush", "flush", "fail", "crash", "torn crash"])
+happenings = st.sampled_from(
+    ["sleep", "sleep", "flush", "flush", "flush", "fail", "crash", "torn crash"]
+)
 chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenings, max_size=5))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(chapters, min_size=25, max_size=40))
 def test_no_commit_is_lost_whatever_befalls_a_cleaning(kit, story):
     play = kit.Play(**{"offsets.topic.segment.bytes": 150, "offsets.topic.num.partitions": 1})
@@ -207,7 +221,10 @@ def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
     busy.disk.free_bytes = 0
     busy.sleep(100)
     [note] = busy.notes
-    assert (note.level, note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append")) == ("warning", True)
+    assert (
+        note.level,
+        note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append"),
+    ) == ("warning", True)
     busy.disk.free_bytes = None
     busy.sleep(cleaning.RETRY_MS - 200)
     assert busy.notes == [note]

@@ -1,15 +1,24 @@
-"""Requests with random damage: either their bytes mean nothing, or they are answered; a node never breaks over them."""
+"""Requests with random damage: either their bytes mean nothing, or they are answered; a node never
+breaks over them.
+"""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -19,9 +28,17 @@ from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -39,31 +56,61 @@ def whole_requests(kit):
     beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
     owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
     commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-    join = {"group_id": "c", "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),), "protocol_type": "consumer"}
+    join = {
+        "group_id": "c",
+        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),),
+        "protocol_type": "consumer",
+    }
     seat = {"group_id": "c", "generation_id": 1, "member_id": "c", "group_instance_id": None}
-    places = (ListOffsetsPartition(partition_index=0, timestamp=-1), ListOffsetsPartition(partition_index=0, timestamp=7))
+    places = (
+        ListOffsetsPartition(partition_index=0, timestamp=-1),
+        ListOffsetsPartition(partition_index=0, timestamp=7),
+    )
     return [
         kit.produce("t", kit.batch(b"a", b"b")),
         kit.fetch("t"),
         ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=places),)),
         MetadataRequest(topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new"))),
-        CreateTopicsRequest(topics=(CreatableTopic(name="u", num_partitions=2, replication_factor=1),)),
-        CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="t", count=5, assignments=None),)),
-        DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=(DeleteRecordsPartition(offset=1),)),)),
+        CreateTopicsRequest(
+            topics=(CreatableTopic(name="u", num_partitions=2, replication_factor=1),)
+        ),
+        CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name="t", count=5, assignments=None),)
+        ),
+        DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name="t", partitions=(DeleteRecordsPartition(offset=1),)),)
+        ),
         DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)),
-        DescribeConfigsRequest(resources=(DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),)),
+        DescribeConfigsRequest(
+            resources=(
+                DescribeConfigsResource(
+                    resource_type=2, resource_name="t", configuration_keys=None
+                ),
+            )
+        ),
         FindCoordinatorRequest(coordinator_keys=("g",)),
         InitProducerIdRequest(transactional_id=None),
-        ConsumerGroupHeartbeatRequest(member_epoch=0, subscribed_topic_names=("t",), topic_partitions=(), **beat),
-        ConsumerGroupHeartbeatRequest(member_epoch=2, topic_partitions=owned, server_assignor="range", **beat),
+        ConsumerGroupHeartbeatRequest(
+            member_epoch=0, subscribed_topic_names=("t",), topic_partitions=(), **beat
+        ),
+        ConsumerGroupHeartbeatRequest(
+            member_epoch=2, topic_partitions=owned, server_assignor="range", **beat
+        ),
         ConsumerGroupHeartbeatRequest(member_epoch=-1, **beat),
         ConsumerGroupHeartbeatRequest(member_epoch=-2, instance_id="i", **beat),
         ConsumerGroupDescribeRequest(group_ids=("g", "h")),
-        OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=(commit,)),)),
+        OffsetCommitRequest(
+            group_id="g",
+            topics=(OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=(commit,)),),
+        ),
         OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)),
         OffsetDeleteRequest(
             group_id="g",
-            topics=(OffsetDeleteRequestTopic(name="t", partitions=(OffsetDeleteRequestPartition(partition_index=0),)),),
+            topics=(
+                OffsetDeleteRequestTopic(
+                    name="t", partitions=(OffsetDeleteRequestPartition(partition_index=0),)
+                ),
+            ),
         ),
         ListGroupsRequest(states_filter=("Stable",)),
         DeleteGroupsRequest(groups_names=("g", "h", "c")),
@@ -76,7 +123,9 @@ def whole_requests(kit):
             **seat,
         ),
         HeartbeatRequest(**seat),
-        LeaveGroupRequest(group_id="c", members=(MemberIdentity(member_id="", group_instance_id="i"),)),
+        LeaveGroupRequest(
+            group_id="c", members=(MemberIdentity(member_id="", group_instance_id="i"),)
+        ),
         DescribeGroupsRequest(groups=("g", "c"), include_authorized_operations=True),
     ]
 
@@ -85,7 +134,10 @@ damages = st.lists(
     st.tuples(
         st.integers(0, 25),  # which request
         st.integers(0, 30),  # which version, counted from the newest
-        st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 2, 127, 128, 255])), max_size=3),  # bytes put in place
+        # bytes put in place
+        st.lists(
+            st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 2, 127, 128, 255])), max_size=3
+        ),
         st.sampled_from([None, 0, 1, 5, 20]),  # how much is cut off
     ),
     min_size=1,
@@ -109,7 +161,9 @@ def frame_of(request, back, places, cut):
     return bytes(frame[: len(frame) - cut] if cut else frame)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(damages)
 def test_no_damage_breaks_a_node(kit, damaged):
     play = kit.Play()

@@ -1,4 +1,6 @@
-"""DeleteRecords: a partition begins later, for every reader, at once and after a crash; and its disk is freed."""
+"""DeleteRecords: a partition begins later, for every reader, at once and after a crash; and its
+disk is freed.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,21 +9,31 @@ from hypothesis import strategies as st
 from apportion.errors import Code
 from apportion.store.disk import DiskError
 from apportion.wire.batch import decode_batch, split_batches
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
 
 def trim(offset, topic="t", partition=0):
     wanted = DeleteRecordsPartition(partition_index=partition, offset=offset)
-    return DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=(wanted,)),), timeout_ms=1000)
+    return DeleteRecordsRequest(
+        topics=(DeleteRecordsTopic(name=topic, partitions=(wanted,)),), timeout_ms=1000
+    )
 
 
 def trimmed(play, offset, topic="t", partition=0):
@@ -34,12 +46,16 @@ def trimmed(play, offset, topic="t", partition=0):
 
 def listed(play, when):
     wanted = ListOffsetsPartition(partition_index=0, timestamp=when)
-    [topic] = play.call(ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10).topics
+    [topic] = play.call(
+        ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10
+    ).topics
     return topic.partitions[0].offset
 
 
 def values(play, kit, offset):
-    """What a client reads from `offset` on, or the code that it is told; and where the log begins."""
+    """What a client reads from `offset` on, or the code that it is told; and where the log
+    begins.
+    """
     partition = play.call(kit.fetch("t", offset), 12).responses[0].partitions[0]
     found = [record for view in split_batches(partition.records) for record in decode_batch(view)]
     read = [bytes(record.value) for record in found if record.offset >= offset]
@@ -57,7 +73,9 @@ def filled(kit):
     play = kit.Play()
     play.create("t")
     for number in range(0, 10, 2):
-        made = kit.batch(b"%d" % number, b"%d" % (number + 1), timestamp_ms=kit.WALL_MS - 50 + number)
+        made = kit.batch(
+            b"%d" % number, b"%d" % (number + 1), timestamp_ms=kit.WALL_MS - 50 + number
+        )
         play.call(kit.produce("t", made), 12)
     return play
 
@@ -66,7 +84,12 @@ def test_readers_find_the_log_to_begin_where_it_was_told_to(filled, kit):
     assert trimmed(filled, 5) == (5, Code.NONE)
     assert values(filled, kit, 4) == (Code.OFFSET_OUT_OF_RANGE, -1)
     assert values(filled, kit, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
-    assert (listed(filled, EARLIEST), listed(filled, LATEST), listed(filled, YOUNGEST), listed(filled, 0)) == (5, 10, 8, 5)
+    assert (
+        listed(filled, EARLIEST),
+        listed(filled, LATEST),
+        listed(filled, YOUNGEST),
+        listed(filled, 0),
+    ) == (5, 10, 8, 5)
 
 
 def test_a_log_never_begins_earlier_again(filled):
@@ -76,7 +99,12 @@ def test_a_log_never_begins_earlier_again(filled):
 def test_minus_one_is_all_that_can_be_read(filled, kit):
     assert trimmed(filled, -1) == (10, Code.NONE)
     assert values(filled, kit, 10) == ([], 10)
-    assert (listed(filled, EARLIEST), listed(filled, LATEST), listed(filled, YOUNGEST), listed(filled, 0)) == (10, 10, -1, -1)
+    assert (
+        listed(filled, EARLIEST),
+        listed(filled, LATEST),
+        listed(filled, YOUNGEST),
+        listed(filled, 0),
+    ) == (10, 10, -1, -1)
     filled.call(kit.produce("t", kit.batch(b"next")), 12)
     assert values(filled, kit, 10) == ([b"next"], 10)
 
@@ -96,7 +124,9 @@ def test_minus_one_is_all_that_can_be_read(filled, kit):
 )
 def test_what_may_not_be_deleted_is_refused_with_kafkas_code(filled, wanted, code):
     config = CreatableTopicConfig(name="cleanup.policy", value="compact")
-    topic = CreatableTopic(name="compacted", num_partitions=1, replication_factor=1, configs=(config,))
+    topic = CreatableTopic(
+        name="compacted", num_partitions=1, replication_factor=1, configs=(config,)
+    )
     filled.call(CreateTopicsRequest(topics=(topic,)))
     assert trimmed(filled, *wanted) == (-1, code)
 
@@ -111,7 +141,9 @@ def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled):
 def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled):
     twice = DeleteRecordsRequest(topics=trim(9).topics + trim(2).topics)
     [topic] = filled.call(twice).topics
-    assert topic.partitions == (DeleteRecordsPartitionResult(partition_index=0, low_watermark=2, error_code=0),)
+    assert topic.partitions == (
+        DeleteRecordsPartitionResult(partition_index=0, low_watermark=2, error_code=0),
+    )
 
 
 def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(filled, kit):
@@ -154,7 +186,7 @@ def test_a_full_disk_refuses_one_partition_alone(filled, monkeypatch):
     assert trimmed(filled, 0) == (0, Code.NONE)
 
 
-def test_files_of_deleted_records_leave_the_disk_but_for_the_last(kit):
+def test_files_of_deleted_records_leave_the_disk(kit):
     play = kit.Play(**{"log.segment.bytes": 300})
     play.create("t")
     for number in range(20):
@@ -165,7 +197,10 @@ def test_files_of_deleted_records_leave_the_disk_but_for_the_last(kit):
     assert (len(before) > 5, left) == (True, before[-len(left) :])
     assert int(left[0][:20]) <= 15 < int(left[1][:20])
     trimmed(play, -1)
-    assert [name for name in files(play) if not name.endswith(".sealed")] == [before[-1], f"{20:020d}.start"]
+    assert [name for name in files(play) if not name.endswith(".sealed")] == [
+        before[-1],
+        f"{20:020d}.start",
+    ]
     again = play.crash()
     assert (listed(again, EARLIEST), listed(again, LATEST)) == (20, 20)
 
@@ -173,7 +208,13 @@ def test_files_of_deleted_records_leave_the_disk_but_for_the_last(kit):
 def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit):
     play = kit.Play()
     config = CreatableTopicConfig(name="segment.bytes", value="1048576")
-    play.call(CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),)))
+    play.call(
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
+            )
+        )
+    )
     for _ in range(3):
         play.call(kit.produce("t", kit.batch(b"x" * 700_000)), 12)
     assert [int(name[:20]) for name in files(play) if name.endswith(".log")] == [0, 1, 2]
@@ -197,19 +238,30 @@ def test_whoever_waits_for_records_that_are_deleted_is_told(filled, kit):
 
 
 steps = st.lists(
-    st.one_of(st.tuples(st.just("produce"), st.integers(1, 4)), st.tuples(st.just("trim"), st.integers(0, 60))), max_size=30
+    st.one_of(
+        st.tuples(st.just("produce"), st.integers(1, 4)),
+        st.tuples(st.just("trim"), st.integers(0, 60)),
+    ),
+    max_size=30,
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # `kit` has no state
+# `kit` has no state
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps, st.lists(st.sampled_from([None, 0, 1000]), max_size=30))
-def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes(kit, plays, crashes):
+def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes(
+    kit, plays, crashes
+):
     play = kit.Play(**{"log.segment.bytes": 400})
     play.create("t")
     start, end = 0, 0
     for number, (what, count) in enumerate(plays):
         if what == "produce":
-            play.call(kit.produce("t", kit.batch(*(b"%d" % (end + each) for each in range(count)))), 12)
+            play.call(
+                kit.produce("t", kit.batch(*(b"%d" % (end + each) for each in range(count)))), 12
+            )
             end += count
         elif count <= end:
             start = max(start, count)

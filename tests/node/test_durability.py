@@ -1,4 +1,6 @@
-"""The law of the node: whatever was acknowledged survives any crash, and nobody is told of anything that may not."""
+"""The law of the node: whatever was acknowledged survives any crash, and nobody is told of anything
+that may not.
+"""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,9 @@ deeds = st.one_of(
 
 
 class World:
-    """A broker's lives, what its clients asked in the present one, and what they were told in any."""
+    """A broker's lives, what its clients asked in the present one, and what they were told in
+    any.
+    """
 
     def __init__(self, kit):
         self.kit = kit
@@ -38,7 +42,8 @@ class World:
         self.asked_produce = {}  # ticket -> partition, values
         self.asked_commit = {}  # ticket -> group, offset
         self.asked_read = {}  # ticket -> partition
-        self.commits = {group: [] for group in GROUPS}  # every offset asked for, in order, and whether it was acknowledged
+        # every offset asked for, in order, and whether it was acknowledged
+        self.commits = {group: [] for group in GROUPS}
 
     def produce(self, partition, count):
         values = [b"%d" % (self.sent + n) for n in range(count)]
@@ -73,7 +78,10 @@ class World:
             said = self.play.answers[ticket].responses[0].partition_responses[0]
             if said.error_code == Code.NONE:
                 for n, value in enumerate(values):
-                    assert self.acknowledged.setdefault((partition, said.base_offset + n), value) == value
+                    assert (
+                        self.acknowledged.setdefault((partition, said.base_offset + n), value)
+                        == value
+                    )
         for ticket in [each for each in self.asked_commit if each in self.play.answers]:
             entry = self.asked_commit.pop(ticket)
             entry[1] = self.play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE
@@ -99,26 +107,36 @@ class World:
         self.play = self.play.crash()
         for partition in range(PARTITIONS):
             found = {}
-            answer = self.play.call(self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12)
+            answer = self.play.call(
+                self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12
+            )
             offset = 0
             while views := list(split_batches(answer.responses[0].partitions[0].records)):
                 for view in views:
                     found |= {record.offset: record.value for record in decode_batch(view)}
                 offset = max(found) + 1
                 answer = self.play.call(self.kit.fetch("t", offset, partition), 12)
-            expected = {at: value for (where, at), value in self.acknowledged.items() if where == partition}
+            expected = {
+                at: value for (where, at), value in self.acknowledged.items() if where == partition
+            }
             assert expected.items() <= found.items()
             assert sorted(found) == list(range(len(found)))
         for group, asked in self.commits.items():
-            fetch = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),))
+            fetch = OffsetFetchRequest(
+                groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)
+            )
             topics = self.play.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
             told = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
-            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + ([] if told else [None])
+            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + (
+                [] if told else [None]
+            )
             assert last in possible
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(deeds, max_size=30))
 def test_nothing_that_was_acknowledged_is_ever_lost(kit, history):
     world = World(kit)
@@ -127,8 +145,15 @@ def test_nothing_that_was_acknowledged_is_ever_lost(kit, history):
     world.check()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["join", "leave", "crash", "time"])), max_size=15))
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["join", "leave", "crash", "time"])),
+        max_size=15,
+    )
+)
 def test_members_that_were_let_in_are_in_after_a_crash(kit, history):
     play = kit.Play()
     play.create("t", 4)
@@ -158,5 +183,7 @@ def test_members_that_were_let_in_are_in_after_a_crash(kit, history):
                 epochs.pop(member, None)
     play = play.crash()
     for member, epoch in epochs.items():
-        answer = play.call(ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch))
+        answer = play.call(
+            ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch)
+        )
         assert answer.error_code == Code.NONE

@@ -1,4 +1,6 @@
-"""retention.ms, retention.bytes, segment.ms: the oldest segments go, by Kafka's rules, for every reader and also after a crash."""
+"""retention.ms, retention.bytes, segment.ms: the oldest segments go, by Kafka's rules, for every
+reader and also after a crash.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +24,9 @@ DAY_MS = 86_400_000
 
 
 def rules(**given):
-    return topic_rules(TOPIC_SETTINGS | {name.replace("_", "."): str(value) for name, value in given.items()})
+    return topic_rules(
+        TOPIC_SETTINGS | {name.replace("_", "."): str(value) for name, value in given.items()}
+    )
 
 
 def expired(*spans, at_ms=100, visible_to=1000, **given):
@@ -34,11 +38,17 @@ def expired(*spans, at_ms=100, visible_to=1000, **given):
 def test_segments_go_while_their_largest_timestamp_is_older_than_the_retention():
     assert expired((5, 10), (5, 50), (5, 90), retention_ms=50) == 10
     assert expired((5, 10), (5, 49), (5, 90), retention_ms=50) == 20
-    assert expired((5, 90), (5, 10), (5, 10), retention_ms=50) == 0, "a younger one stands before them"
-    assert expired((5, 10), (5, 10), (5, 10), retention_ms=50) == 30, "the segment that is written goes as well"
+    assert expired((5, 90), (5, 10), (5, 10), retention_ms=50) == 0, (
+        "a younger one stands before them"
+    )
+    assert expired((5, 10), (5, 10), (5, 10), retention_ms=50) == 30, (
+        "the segment that is written goes as well"
+    )
     assert expired((5, 10), (5, 10), (0, -1), retention_ms=50) == 20, "but not an empty one"
     assert expired((5, 10), (5, 10), retention_ms=-1) == 0
-    assert expired((5, -1), (5, 10), retention_ms=50) == 0, "records without a timestamp never grow old"
+    assert expired((5, -1), (5, 10), retention_ms=50) == 0, (
+        "records without a timestamp never grow old"
+    )
     assert expired((5, 10), (5, 200), retention_ms=0) == 10
 
 
@@ -56,7 +66,11 @@ def test_nothing_goes_that_is_not_durable_yet():
 
 def files(play):
     [topic] = list(play.node.topics)
-    return [name for name in play.disk.list_dir(f"topics/{topic.id.hex()}/t-0") if not name.endswith(".sealed")]
+    return [
+        name
+        for name in play.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
+        if not name.endswith(".sealed")
+    ]
 
 
 def batch(play, kit, value=b"v"):
@@ -85,7 +99,11 @@ def test_records_expire_at_a_look_that_comes_each_five_minutes(kit):
 
 @pytest.mark.parametrize(
     "setting",
-    [{"log.retention.hours": 1}, {"log.retention.minutes": 60, "log.retention.hours": 9}, {"log.retention.ms": 3_600_000}],
+    [
+        {"log.retention.hours": 1},
+        {"log.retention.minutes": 60, "log.retention.hours": 9},
+        {"log.retention.ms": 3_600_000},
+    ],
 )
 def test_the_brokers_retention_holds_for_topics_without_one(kit, setting):
     play = kit.Play(**setting)
@@ -143,7 +161,9 @@ def test_the_brokers_roll_time_holds_for_topics_without_one(kit, setting, value)
     play = kit.Play(**{setting: value})
     play.create("t")
     for late_ms in (0, 3_600_001):
-        produced(play, kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS - 7_200_000 + late_ms)))
+        produced(
+            play, kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS - 7_200_000 + late_ms))
+        )
     assert files(play) == [f"{offset:020d}.log" for offset in (0, 1)]
 
 
@@ -243,13 +263,21 @@ def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(kit, monkeypatch
 
 
 moves = st.lists(
-    st.tuples(st.just("produce"), st.integers(1, 3)) | st.tuples(st.just("sleep"), st.integers(1, 4000)), min_size=1, max_size=25
+    st.tuples(st.just("produce"), st.integers(1, 3))
+    | st.tuples(st.just("sleep"), st.integers(1, 4000)),
+    min_size=1,
+    max_size=25,
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # `kit` has no state
+# `kit` has no state
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(moves, st.lists(st.sampled_from([None, 0, 1000]), max_size=25))
-def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(kit, story, crashes):
+def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(
+    kit, story, crashes
+):
     play = kit.Play(**OFTEN)
     create(play, retention_ms="3000", segment_ms="1000")
     times = []
@@ -270,7 +298,11 @@ def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crash
         assert all(time < play.now.wall_ms - 3000 for time in times[:start])
         at = start
         while at < end:
-            at += sum(record.offset >= at for _, records in stored(play, kit, offset=at) for record in records)
+            at += sum(
+                record.offset >= at
+                for _, records in stored(play, kit, offset=at)
+                for record in records
+            )
         assert at == end
     play.sleep(6000)
     play.flush()
@@ -287,14 +319,19 @@ def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_nex
     assert (listed(play, EARLIEST), listed(play, LATEST)) == ((3, -1), (3, -1))
     lost = play.ask(kit.produce("t", batch(play, kit)), VERSION)
     play.fail_flush()
-    assert play.answers[lost].responses[0].partition_responses[0].error_code == Code.KAFKA_STORAGE_ERROR
+    assert (
+        play.answers[lost].responses[0].partition_responses[0].error_code
+        == Code.KAFKA_STORAGE_ERROR
+    )
     assert produced(play, kit.produce("t", batch(play, kit))).base_offset == 3
     assert (listed(play, EARLIEST), listed(play, LATEST)) == ((3, -1), (4, -1))
     life = play.crash()
     assert (listed(life, EARLIEST), listed(life, LATEST)) == ((3, -1), (4, -1))
 
 
-@pytest.mark.parametrize(("place", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)])
+@pytest.mark.parametrize(
+    ("place", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)]
+)
 def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(kit, place, number):
     history = begun(kit, **OFTEN)
     create(history, retention_bytes="0")

@@ -5,7 +5,11 @@ from apportion.machine import Gone, Ticket
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -30,7 +34,10 @@ def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(play, kit):
     play.sleep(499)
     assert ticket not in play.answers
     play.sleep(1)
-    assert (only(play.answers[ticket]).error_code, bytes(only(play.answers[ticket]).records)) == (Code.NONE, b"")
+    assert (only(play.answers[ticket]).error_code, bytes(only(play.answers[ticket]).records)) == (
+        Code.NONE,
+        b"",
+    )
 
 
 def test_a_waiting_fetch_is_answered_when_the_record_is_durable(play, kit):
@@ -91,8 +98,12 @@ def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(pl
             play.call(kit.produce("t", kit.batch(b"x" * 1000), partition), VERSION)
     assert offsets_in(only(play.call(kit.fetch("t", partition_max_bytes=10), VERSION))) == [0]
     size = len(kit.batch(b"x" * 1000))
-    places = tuple(FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=10 * size) for n in (0, 1))
-    both = FetchRequest(max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=places),))
+    places = tuple(
+        FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=10 * size) for n in (0, 1)
+    )
+    both = FetchRequest(
+        max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=places),)
+    )
     first, second = play.call(both, VERSION).responses[0].partitions
     assert (offsets_in(first), offsets_in(second)) == ([0, 1, 2], [0])
 
@@ -101,7 +112,9 @@ def test_topics_are_found_by_id_from_version_13_on(play, kit):
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    request = FetchRequest(max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(place,)),))
+    request = FetchRequest(
+        max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(place,)),)
+    )
     answer = play.call(request, 17)
     assert (answer.responses[0].topic_id, offsets_in(only(answer))) == (topic_id, [0])
     play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
@@ -118,19 +131,29 @@ def test_a_deleted_topic_ends_the_wait_for_it(play, kit):
 def test_sessions_are_never_opened_so_none_can_be_found(play, kit):
     play.create("t")
     assert play.call(kit.fetch("t", session_epoch=0), VERSION).session_id == 0
-    assert play.call(kit.fetch("t", session_id=5, session_epoch=1), VERSION).error_code == Code.FETCH_SESSION_ID_NOT_FOUND
+    assert (
+        play.call(kit.fetch("t", session_id=5, session_epoch=1), VERSION).error_code
+        == Code.FETCH_SESSION_ID_NOT_FOUND
+    )
 
 
 def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play):
     play.create("t")
-    place = FetchPartition(partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100)
+    place = FetchPartition(
+        partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100
+    )
     request = FetchRequest(topics=(FetchTopic(topic="t", partitions=(place,)),))
     assert only(play.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
 def listed(play, timestamp, version=11):
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    answer = play.call(ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)), version)
+    answer = play.call(
+        ListOffsetsRequest(
+            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)
+        ),
+        version,
+    )
     found = answer.topics[0].partitions[0]
     return Code(found.error_code), found.offset, found.timestamp
 
@@ -157,7 +180,11 @@ def test_offsets_that_are_not_durable_are_not_listed(play, kit):
     ticket = play.ask(
         ListOffsetsRequest(
             replica_id=-1,
-            topics=(ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=-1),)),),
+            topics=(
+                ListOffsetsTopic(
+                    name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=-1),)
+                ),
+            ),
         )
     )
     assert play.answers[ticket].topics[0].partitions[0].offset == 0
@@ -170,7 +197,12 @@ def test_the_one_epoch_ends_at_the_high_watermark(play, kit):
     def end_of(epoch):
         place = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
         topic = OffsetForLeaderTopic(topic="t", partitions=(place,))
-        return play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))).topics[0].partitions[0].end_offset
+        return (
+            play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
+            .topics[0]
+            .partitions[0]
+            .end_offset
+        )
 
     assert (end_of(0), end_of(1)) == (2, -1)
 
@@ -178,11 +210,20 @@ def test_the_one_epoch_ends_at_the_high_watermark(play, kit):
 def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(play, kit):
     play.create("t")
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    for topics in ((FetchTopic(topic="t", partitions=(place, place)),), (FetchTopic(topic="t", partitions=(place,)),) * 2):
+    for topics in (
+        (FetchTopic(topic="t", partitions=(place, place)),),
+        (FetchTopic(topic="t", partitions=(place,)),) * 2,
+    ):
         late = play.ask(FetchRequest(max_wait_ms=500, min_bytes=10_000, topics=topics), VERSION)
         play.sleep(500)
-        assert [each.error_code for topic in play.answers[late].responses for each in topic.partitions] == [Code.NONE]
-        stored = play.call(kit.produce("t", kit.batch(b"a")), VERSION).responses[0].partition_responses[0]
+        assert [
+            each.error_code for topic in play.answers[late].responses for each in topic.partitions
+        ] == [Code.NONE]
+        stored = (
+            play.call(kit.produce("t", kit.batch(b"a")), VERSION)
+            .responses[0]
+            .partition_responses[0]
+        )
         early = play.ask(kit.fetch("t", stored.base_offset + 1, max_wait_ms=500), VERSION)
         assert early not in play.answers
         play.call(kit.produce("t", kit.batch(b"b")), VERSION)

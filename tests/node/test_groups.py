@@ -1,4 +1,6 @@
-"""Groups through the node: their shards, their log, and answers that never run ahead of the disk."""
+"""Groups through the node: their shards, their log, and answers that never run ahead of the
+disk.
+"""
 
 import pytest
 
@@ -38,14 +40,21 @@ def join(group_id, member_id="m", topics=("t",)):
 def commit(group_id, offset, member_id="", epoch=-1):
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-    return OffsetCommitRequest(group_id=group_id, member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,))
+    return OffsetCommitRequest(
+        group_id=group_id, member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,)
+    )
 
 
 def committed(play, *group_ids):
-    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids)
+    groups = tuple(
+        OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
+    )
     answer = play.call(OffsetFetchRequest(groups=groups), 9)
     return {
-        group.group_id: [each.committed_offset for topic in group.topics for each in topic.partitions] for group in answer.groups
+        group.group_id: [
+            each.committed_offset for topic in group.topics for each in topic.partitions
+        ]
+        for group in answer.groups
     }
 
 
@@ -53,7 +62,10 @@ def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(pla
     play.create("t", 3)
     play.call(join("g"))
     [(log, shard)] = play.node.shards()
-    assert (log.topic.name, log.index) == ("__consumer_offsets", shard_of("g", log.topic.partitions))
+    assert (log.topic.name, log.index) == (
+        "__consumer_offsets",
+        shard_of("g", log.topic.partitions),
+    )
     assert list(shard.ledger.groups) == ["g"]
     assert log in list(play.node.partitions())
     assert [topic.name for topic in play.node.topics] == ["__consumer_offsets", "t"]
@@ -73,7 +85,9 @@ def test_a_view_waits_for_what_it_would_show(play):
     play.create("t")
     play.call(commit("g", 1), 9)
     play.ask(commit("g", 2), 9)
-    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    view = play.ask(
+        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
+    )
     assert view not in play.answers
     play.flush_once()
     assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
@@ -85,7 +99,9 @@ def test_another_shards_view_does_not_wait(play):
     other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
     play.call(commit(other, 5), 9)
     play.ask(commit("g", 2), 9)
-    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=other, topics=None),)), 9)
+    view = play.ask(
+        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=other, topics=None),)), 9
+    )
     assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
@@ -96,7 +112,9 @@ def test_groups_and_offsets_are_there_after_a_crash(play):
     play.call(commit("simple", 3), 9)
     play = play.crash()
     assert committed(play, "g", "simple", "none") == {"g": [7], "simple": [3], "none": []}
-    steady = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=first.member_epoch)
+    steady = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=first.member_epoch
+    )
     assert play.call(steady).error_code == Code.NONE
 
 
@@ -151,7 +169,11 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(play):
     epoch = play.call(join("g")).member_epoch
     play.create("u")
     subscribe = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=epoch, subscribed_topic_names=("t", "u"), topic_partitions=()
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        subscribed_topic_names=("t", "u"),
+        topic_partitions=(),
     )
     answer = play.call(subscribe)
     assert len(answer.assignment.topic_partitions) == 2
@@ -162,7 +184,9 @@ def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play):
     play.create("t")
     play.call(commit("g", 1), 9)
     lost = [play.ask(commit("g", 2), 9), play.ask(commit("g", 3), 9)]
-    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    view = play.ask(
+        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
+    )
     play.fail_flush()
     codes = [play.answers[ticket].topics[0].partitions[0].error_code for ticket in lost]
     assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
@@ -182,7 +206,9 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
     except Exception as error:
         actions = play.node.give_up(nonsense, error, play.now)
     replies = [action for action in actions if isinstance(action, Reply)]
-    assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [(99, Code.UNKNOWN_SERVER_ERROR)]
+    assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [
+        (99, Code.UNKNOWN_SERVER_ERROR)
+    ]
     assert committed(play, "g") == {"g": [1]}
 
 
@@ -198,11 +224,16 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(pla
     play.create("u")
     play.call(commit("g", 1), 9)
     play.disk.free_bytes = 100  # the catalog's line fits, the shard's batch does not
-    actions = give_up(play, Arrived(Ticket(99), DeleteTopicsRequest(topic_names=("t",)), 5, Caller("", ""), bytes(16)))
+    actions = give_up(
+        play,
+        Arrived(Ticket(99), DeleteTopicsRequest(topic_names=("t",)), 5, Caller("", ""), bytes(16)),
+    )
     assert [action for action in actions if isinstance(action, Reply)] == []
     play.disk.free_bytes = None
     (flush,) = play.node.step(Tick(), play.now)
-    assert [type(action) for action in play.node.step(Flushed(flush.flush_seq), play.now)] == [Reply]
+    assert [type(action) for action in play.node.step(Flushed(flush.flush_seq), play.now)] == [
+        Reply
+    ]
     assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
 
 
@@ -231,11 +262,20 @@ def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
 def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(play, kit):
     play.create("t")
     play.call(commit("g", 1), 9)
-    topic = play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)), 13).topics[0]
+    topic = play.call(
+        MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)), 13
+    ).topics[0]
     disk, partition = play.disk.crash(), shard_of("g", len(topic.partitions))
     log = Log.open(disk, f"topics/{topic.topic_id.hex()}/__consumer_offsets-{partition}")
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
-    log.append(encode_batch([(key, b"\0\x63", ())], base_offset=1, timestamp_ms=1), last_offset=1, max_timestamp_ms=1)
+    log.append(
+        encode_batch([(key, b"\0\x63", ())], base_offset=1, timestamp_ms=1),
+        last_offset=1,
+        max_timestamp_ms=1,
+    )
     with pytest.raises(Damaged) as damage:
         kit.Play(disk)
-    assert str(damage.value) == f"__consumer_offsets-{partition}, offset 1: OffsetCommitValue has no version 99"
+    assert (
+        str(damage.value)
+        == f"__consumer_offsets-{partition}, offset 1: OffsetCommitValue has no version 99"
+    )

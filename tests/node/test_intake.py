@@ -1,4 +1,6 @@
-"""Settings that speak of single records: keys of compacted topics, bounds of timestamps, a topic's own compression."""
+"""Settings that speak of single records: keys of compacted topics, bounds of timestamps, a topic's
+own compression.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -6,7 +8,12 @@ from hypothesis import strategies as st
 
 from apportion.errors import Code
 from apportion.wire.batch import Record, encode_batch, encode_records
-from apportion.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tests.node.topic_play import VERSION, claiming, create, from_crc, produced, stored
 
 KEYLESS = "a record of a compacted topic has a key"
@@ -26,10 +33,14 @@ def faults(answer):
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
 @pytest.mark.parametrize("compression", [0, 1, 4])
-def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(play, kit, policy, compression):
+def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(
+    play, kit, policy, compression
+):
     create(play, cleanup_policy=policy)
     now_ms = kit.WALL_MS
-    mixed = batch((b"k", now_ms), (None, now_ms), (b"", now_ms), (None, now_ms), compression=compression)
+    mixed = batch(
+        (b"k", now_ms), (None, now_ms), (b"", now_ms), (None, now_ms), compression=compression
+    )
     answer = produced(play, kit.produce("t", mixed))
     assert (answer.error_code, answer.base_offset, answer.error_message) == (
         Code.INVALID_RECORD,
@@ -37,7 +48,8 @@ def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(play, ki
         "2 records of 4 have no key",
     )
     assert answer.record_errors == tuple(
-        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=KEYLESS) for index in (1, 3)
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=KEYLESS)
+        for index in (1, 3)
     )
     assert stored(play, kit) == []
     tombstone = encode_batch([(b"k", None, ()), (b"", b"v", ())], timestamp_ms=now_ms)
@@ -47,7 +59,10 @@ def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(play, ki
 def test_other_topics_take_records_without_a_key(play, kit):
     for name, policy in (("t", "delete"), ("kept", "")):
         create(play, name, cleanup_policy=policy)
-        assert faults(produced(play, kit.produce(name, batch((None, kit.WALL_MS))))) == (Code.NONE, [])
+        assert faults(produced(play, kit.produce(name, batch((None, kit.WALL_MS))))) == (
+            Code.NONE,
+            [],
+        )
 
 
 def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(play, kit):
@@ -67,7 +82,9 @@ def test_the_answer_of_an_old_version_has_the_code_alone(play, kit):
 def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_record(play, kit):
     create(play, cleanup_policy="compact")
     late_ms = kit.WALL_MS + WEEK_MS
-    answer = produced(play, kit.produce("t", batch((None, late_ms), (None, kit.WALL_MS), (b"k", late_ms))))
+    answer = produced(
+        play, kit.produce("t", batch((None, late_ms), (None, kit.WALL_MS), (b"k", late_ms)))
+    )
     assert faults(answer) == (Code.INVALID_TIMESTAMP, [0, 1, 2])
     said = [each.batch_index_error_message for each in answer.record_errors]
     assert [text == KEYLESS for text in said] == [True, True, False]
@@ -76,19 +93,29 @@ def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_r
 def test_every_record_from_the_future_is_named(play, kit):
     play.create("t")
     late_ms = kit.WALL_MS + 3_600_001
-    answer = produced(play, kit.produce("t", batch((b"k", late_ms - 1), (None, late_ms), (b"k", late_ms))))
+    answer = produced(
+        play, kit.produce("t", batch((b"k", late_ms - 1), (None, late_ms), (b"k", late_ms)))
+    )
     assert faults(answer) == (Code.INVALID_TIMESTAMP, [1, 2])
 
 
 @pytest.mark.parametrize(
-    ("offset_ms", "code"), [(-1001, 32), (-1000, 0), (0, 0), (2000, 0), (2001, 32)], ids=["old", "least", "now", "most", "late"]
+    ("offset_ms", "code"),
+    [(-1001, 32), (-1000, 0), (0, 0), (2000, 0), (2001, 32)],
+    ids=["old", "least", "now", "most", "late"],
 )
 @pytest.mark.parametrize("where", ["topic", "broker"])
-def test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker(kit, where, offset_ms, code):
+def test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker(
+    kit, where, offset_ms, code
+):
     bounds = {"message_timestamp_before_max_ms": "1000", "message_timestamp_after_max_ms": "2000"}
-    play = kit.Play(**({f"log_{name}": value for name, value in bounds.items()} if where == "broker" else {}))
+    play = kit.Play(
+        **({f"log_{name}": value for name, value in bounds.items()} if where == "broker" else {})
+    )
     create(play, **(bounds if where == "topic" else {}))
-    answer = produced(play, kit.produce("t", batch((None, kit.WALL_MS), (None, kit.WALL_MS + offset_ms))))
+    answer = produced(
+        play, kit.produce("t", batch((None, kit.WALL_MS), (None, kit.WALL_MS + offset_ms)))
+    )
     assert faults(answer) == (code, [1] if code else [])
 
 
@@ -102,12 +129,20 @@ octets = st.none() | st.binary(max_size=30)
 bodies = st.lists(st.tuples(octets, octets, st.integers(-1000, 1000)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # `kit` has no state
+# `kit` has no state
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.sampled_from(sorted(CODECS)), st.integers(0, 4), bodies, st.booleans())
-def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(kit, name, sent_as, contents, is_numbered):
+def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
+    kit, name, sent_as, contents, is_numbered
+):
     play = kit.Play()
     create(play, compression_type=name)
-    records = [Record(at, kit.WALL_MS + late_ms, key, value, (("h", key),)) for at, (key, value, late_ms) in enumerate(contents)]
+    records = [
+        Record(at, kit.WALL_MS + late_ms, key, value, (("h", key),))
+        for at, (key, value, late_ms) in enumerate(contents)
+    ]
     producer = (7, 3, 11) if is_numbered else (-1, -1, -1)
     sent = encode_records(records, base_offset=0, attributes=sent_as, producer=producer)
     assert faults(produced(play, kit.produce("t", sent))) == (Code.NONE, [])
@@ -120,7 +155,9 @@ def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(kit, name, se
 
 @pytest.mark.parametrize("sent_as", [0, 4])
 @pytest.mark.parametrize("excess_bytes", [0, 1])
-def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then(kit, sent_as, excess_bytes):
+def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then(
+    kit, sent_as, excess_bytes
+):
     play, value = kit.Play(), bytes(900)
     loose = len(encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS))
     create(play, compression_type="uncompressed", max_message_bytes=str(loose - excess_bytes))
@@ -131,15 +168,27 @@ def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then
     assert len(stored(play, kit)) == 1 - excess_bytes
 
 
-@pytest.mark.parametrize(("excess_bytes", "code"), [(0, Code.NONE), (1, Code.RECORD_LIST_TOO_LARGE)])
+@pytest.mark.parametrize(
+    ("excess_bytes", "code"), [(0, Code.NONE), (1, Code.RECORD_LIST_TOO_LARGE)]
+)
 @pytest.mark.parametrize("compression", ["producer", "uncompressed"])
-def test_a_batch_that_no_segment_has_room_for_is_refused(play, kit, compression, excess_bytes, code):
+def test_a_batch_that_no_segment_has_room_for_is_refused(
+    play, kit, compression, excess_bytes, code
+):
     create(play, compression_type=compression, segment_bytes="1048576", max_message_bytes="2000000")
     near_bytes = (1 << 20) - 100
-    frame_bytes = len(encode_batch([(None, bytes(near_bytes), ())], timestamp_ms=kit.WALL_MS)) - near_bytes
+    frame_bytes = (
+        len(encode_batch([(None, bytes(near_bytes), ())], timestamp_ms=kit.WALL_MS)) - near_bytes
+    )
     value = bytes((1 << 20) - frame_bytes + excess_bytes)
-    assert len(encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS)) == (1 << 20) + excess_bytes
-    sent = encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS, compression=0 if compression == "producer" else 4)
+    assert (
+        len(encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS)) == (1 << 20) + excess_bytes
+    )
+    sent = encode_batch(
+        [(None, value, ())],
+        timestamp_ms=kit.WALL_MS,
+        compression=0 if compression == "producer" else 4,
+    )
     assert faults(produced(play, kit.produce("t", sent))) == (code, [])
 
 
@@ -150,7 +199,10 @@ def test_a_batch_that_cannot_be_read_is_refused_where_anything_depends_on_its_re
     torn = bytearray(batch((b"k", kit.WALL_MS)))
     torn[61] = 99  # the length of the record
     from_crc(torn)
-    codes = {name: produced(play, kit.produce(name, bytes(torn))).error_code for name in ("t", "plain", "any")}
+    codes = {
+        name: produced(play, kit.produce(name, bytes(torn))).error_code
+        for name in ("t", "plain", "any")
+    }
     assert codes == {"t": Code.INVALID_RECORD, "plain": Code.INVALID_RECORD, "any": Code.NONE}
     garbage = bytearray(batch((b"k", kit.WALL_MS), compression=4))
     garbage[61:65] = bytes(4)
@@ -158,13 +210,19 @@ def test_a_batch_that_cannot_be_read_is_refused_where_anything_depends_on_its_re
     assert produced(play, kit.produce("t", bytes(garbage))).error_code == Code.INVALID_RECORD
 
 
-LOOKING = {"cleanup_policy": "compact"}, {"compression_type": "lz4"}, {"message_timestamp_before_max_ms": "1000"}
+LOOKING = (
+    {"cleanup_policy": "compact"},
+    {"compression_type": "lz4"},
+    {"message_timestamp_before_max_ms": "1000"},
+)
 """Topics that take no batch that was not looked into."""
 
 
 def bomb(kit, size_bytes, codec=4):
     """A small batch of one record with so large a value."""
-    packed = encode_batch([(b"k", bytes(size_bytes), ())], timestamp_ms=kit.WALL_MS, compression=codec)
+    packed = encode_batch(
+        [(b"k", bytes(size_bytes), ())], timestamp_ms=kit.WALL_MS, compression=codec
+    )
     assert len(packed) < 100_000
     return packed
 
@@ -179,19 +237,30 @@ def crowd(kit, records):
 
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
 @pytest.mark.parametrize("codec", [1, 4])
-def test_a_small_batch_that_holds_too_much_to_look_into_is_too_large_and_can_be_split(play, kit, config, codec):
+def test_a_small_batch_that_holds_too_much_to_look_into_is_too_large_and_can_be_split(
+    play, kit, config, codec
+):
     create(play, **config)
     answer = produced(play, kit.produce("t", bomb(kit, 40 << 20, codec)))
-    assert (answer.error_code, "more than 33554432 bytes" in answer.error_message) == (Code.MESSAGE_TOO_LARGE, True)
-    assert produced(play, kit.produce("t", crowd(kit, 1_000_001))).error_code == Code.MESSAGE_TOO_LARGE
+    assert (answer.error_code, "more than 33554432 bytes" in answer.error_message) == (
+        Code.MESSAGE_TOO_LARGE,
+        True,
+    )
+    assert (
+        produced(play, kit.produce("t", crowd(kit, 1_000_001))).error_code == Code.MESSAGE_TOO_LARGE
+    )
     assert stored(play, kit) == []
 
 
 def several(play, *batches, topic="t"):
     """Produce all of these batches in one request; the codes of the answer."""
     data = tuple(PartitionProduceData(index=0, records=each) for each in batches)
-    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name=topic, partition_data=data),))
-    return [each.error_code for each in play.call(request, VERSION).responses[0].partition_responses]
+    request = ProduceRequest(
+        acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name=topic, partition_data=data),)
+    )
+    return [
+        each.error_code for each in play.call(request, VERSION).responses[0].partition_responses
+    ]
 
 
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
@@ -200,7 +269,8 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(play, kit, co
     half, small = bomb(kit, 20 << 20), batch((b"k", kit.WALL_MS), compression=4)
     codes = several(play, half, half, small, half, small)
     assert codes == [Code.NONE, Code.REQUEST_TIMED_OUT, *[Code.REQUEST_TIMED_OUT] * 3]
-    assert several(play, half, small) == [Code.NONE, Code.NONE]  # what was not stored is sent again, and goes through
+    # what was not stored is sent again, and goes through
+    assert several(play, half, small) == [Code.NONE, Code.NONE]
     records = [Record(at, kit.WALL_MS, b"k", None) for at in range(600_000)]
     many = encode_records(records, base_offset=0, attributes=4)
     assert several(play, many, many, small) == [Code.NONE, Code.REQUEST_TIMED_OUT, Code.NONE]
@@ -208,12 +278,17 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(play, kit, co
 
 def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(play, kit):
     create(play, compression_type="gzip")
-    assert several(play, bomb(kit, 3 << 20), bomb(kit, 3 << 20)) == [Code.NONE, Code.REQUEST_TIMED_OUT]
+    assert several(play, bomb(kit, 3 << 20), bomb(kit, 3 << 20)) == [
+        Code.NONE,
+        Code.REQUEST_TIMED_OUT,
+    ]
     assert several(play, bomb(kit, 5 << 20)) == [Code.MESSAGE_TOO_LARGE]
     assert several(play, batch((b"k", kit.WALL_MS)), bomb(kit, 3 << 20)) == [Code.NONE, Code.NONE]
 
 
-def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_future_is_refused(play, kit):
+def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_future_is_refused(
+    play, kit
+):
     play.create("t")
     half, late = bomb(kit, 20 << 20), kit.WALL_MS + 3_600_001
     codes = several(play, half, half, bomb(kit, 40 << 20), claiming(half, late), claiming(half, -1))
@@ -225,19 +300,30 @@ def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_futu
 def test_the_records_and_not_the_header_say_how_late_they_are(play, kit, config, compression):
     create(play, **config)
     now_ms = kit.WALL_MS
-    late = claiming(batch((b"k", now_ms), (b"k", now_ms + WEEK_MS), compression=compression), now_ms)
+    late = claiming(
+        batch((b"k", now_ms), (b"k", now_ms + WEEK_MS), compression=compression), now_ms
+    )
     assert faults(produced(play, kit.produce("t", late))) == (Code.INVALID_TIMESTAMP, [1])
     sent = batch((b"k", now_ms - 5), (b"k", now_ms - 9), compression=compression)
     for claimed_ms in (now_ms - 7, now_ms + WEEK_MS, -1):
-        assert faults(produced(play, kit.produce("t", claiming(sent, claimed_ms)))) == (Code.NONE, [])
-    assert [(header.max_timestamp_ms, [each.timestamp_ms for each in found]) for header, found in stored(play, kit)] == [
-        (now_ms - 5, [now_ms - 5, now_ms - 9])
-    ] * 3
+        assert faults(produced(play, kit.produce("t", claiming(sent, claimed_ms)))) == (
+            Code.NONE,
+            [],
+        )
+    assert [
+        (header.max_timestamp_ms, [each.timestamp_ms for each in found])
+        for header, found in stored(play, kit)
+    ] == [(now_ms - 5, [now_ms - 5, now_ms - 9])] * 3
 
 
 def test_so_many_records_at_fault_are_named_and_all_are_counted(play, kit):
     create(play, cleanup_policy="compact")
-    keyless = encode_records([Record(at, kit.WALL_MS, None, b"v") for at in range(11_000)], base_offset=0)
+    keyless = encode_records(
+        [Record(at, kit.WALL_MS, None, b"v") for at in range(11_000)], base_offset=0
+    )
     answer = produced(play, kit.produce("t", keyless))
-    assert (answer.error_code, answer.error_message) == (Code.INVALID_RECORD, "11000 records of 11000 have no key")
+    assert (answer.error_code, answer.error_message) == (
+        Code.INVALID_RECORD,
+        "11000 records of 11000 have no key",
+    )
     assert [each.batch_index for each in answer.record_errors] == list(range(10_000))

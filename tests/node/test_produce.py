@@ -6,7 +6,11 @@ from apportion.errors import Code
 from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import decode_batch, split_batches
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.produce import (
@@ -26,7 +30,11 @@ def values_in(play, kit, topic="t", partition=0):
     answer = play.call(kit.fetch(topic, partition=partition), 12)
     data = answer.responses[0].partitions[0]
     assert data.error_code == 0
-    return [(record.offset, record.value) for view in split_batches(data.records) for record in decode_batch(view)]
+    return [
+        (record.offset, record.value)
+        for view in split_batches(data.records)
+        for record in decode_batch(view)
+    ]
 
 
 def said(answer):
@@ -45,7 +53,11 @@ def test_a_batch_is_answered_only_when_it_is_on_the_disk(play, kit):
         responses=(
             TopicProduceResponse(
                 name="t",
-                partition_responses=(PartitionProduceResponse(index=0, base_offset=0, log_start_offset=0, error_message=None),),
+                partition_responses=(
+                    PartitionProduceResponse(
+                        index=0, base_offset=0, log_start_offset=0, error_message=None
+                    ),
+                ),
             ),
         )
     )
@@ -105,14 +117,26 @@ def test_bytes_that_are_no_batch_are_refused_and_not_stored(play, kit, spoil, co
 def test_a_batch_above_message_max_bytes_is_too_large(kit):
     play = kit.Play(message_max_bytes=200)
     play.create("t")
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (Code.MESSAGE_TOO_LARGE, -1)
+    assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
+        Code.MESSAGE_TOO_LARGE,
+        -1,
+    )
     assert said(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
 
 
 def test_a_topics_own_max_message_bytes_comes_first(play, kit):
     config = CreatableTopicConfig(name="max.message.bytes", value="100")
-    play.call(CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),)))
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (Code.MESSAGE_TOO_LARGE, -1)
+    play.call(
+        CreateTopicsRequest(
+            topics=(
+                CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
+            )
+        )
+    )
+    assert said(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
+        Code.MESSAGE_TOO_LARGE,
+        -1,
+    )
 
 
 def test_a_record_of_next_week_is_refused(play, kit):
@@ -125,9 +149,18 @@ def test_unknown_places_and_acks_are_refused(play, kit):
     play.create("t")
     good = kit.batch(b"a")
     assert said(play.call(kit.produce("u", good), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    assert said(play.call(kit.produce("t", good, partition=1), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    assert said(play.call(kit.produce("t", good, partition=-1), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    assert said(play.call(kit.produce("t", good, acks=2), VERSION)) == (Code.INVALID_REQUIRED_ACKS, -1)
+    assert said(play.call(kit.produce("t", good, partition=1), VERSION)) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        -1,
+    )
+    assert said(play.call(kit.produce("t", good, partition=-1), VERSION)) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        -1,
+    )
+    assert said(play.call(kit.produce("t", good, acks=2), VERSION)) == (
+        Code.INVALID_REQUIRED_ACKS,
+        -1,
+    )
     assert said(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
 
 
@@ -147,7 +180,9 @@ def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play, kit):
 
 def by_id(topic_id, records):
     data = PartitionProduceData(index=0, records=records)
-    return ProduceRequest(acks=-1, topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),))
+    return ProduceRequest(
+        acks=-1, topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),)
+    )
 
 
 def test_a_topic_made_again_is_another_topic(play, kit):
@@ -162,7 +197,9 @@ def test_a_topic_made_again_is_another_topic(play, kit):
 
 
 def sequenced(kit, first, values, producer_id=7, epoch=0):
-    return kit.produce("t", kit.batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=first))
+    return kit.produce(
+        "t", kit.batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=first)
+    )
 
 
 def test_a_repeated_batch_is_acknowledged_and_stored_once(play, kit):
@@ -188,21 +225,33 @@ def test_only_the_last_five_batches_are_known_as_repeats(play, kit):
     for n in range(6):
         assert said(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
     assert said(play.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
-    assert said(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
+        Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        -1,
+    )
 
 
 def test_a_gap_in_the_sequence_is_refused(play, kit):
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
+        Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        -1,
+    )
     assert said(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
 def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(play, kit):
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (Code.INVALID_PRODUCER_EPOCH, -1)
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
+        Code.INVALID_PRODUCER_EPOCH,
+        -1,
+    )
+    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
+        Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        -1,
+    )
     assert said(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
 
 
@@ -218,7 +267,10 @@ def test_repeats_are_known_after_a_restart(play, kit):
     play.call(sequenced(kit, 1, [b"b"]), VERSION)
     play = play.crash()
     assert said(play.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
-    assert said(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
+        Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        -1,
+    )
     assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
@@ -238,13 +290,19 @@ def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play):
 
 def test_a_transactional_id_is_refused(play):
     answer = play.call(InitProducerIdRequest(transactional_id="t"))
-    assert (answer.error_code, answer.producer_id) == (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+    assert (answer.error_code, answer.producer_id) == (
+        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        -1,
+    )
 
 
 def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(play, kit):
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    lost = [play.ask(sequenced(kit, 1, [b"b"]), VERSION), play.ask(sequenced(kit, 2, [b"c"]), VERSION)]
+    lost = [
+        play.ask(sequenced(kit, 1, [b"b"]), VERSION),
+        play.ask(sequenced(kit, 2, [b"c"]), VERSION),
+    ]
     play.fail_flush()
     assert [said(play.answers[ticket]) for ticket in lost] == [(Code.KAFKA_STORAGE_ERROR, -1)] * 2
     assert values_in(play, kit) == [(0, b"a")]
@@ -283,7 +341,10 @@ def test_a_full_disk_refuses_a_batch_and_stays_whole(kit):
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     play.disk.full = True
-    assert said(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (Code.KAFKA_STORAGE_ERROR, -1)
+    assert said(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (
+        Code.KAFKA_STORAGE_ERROR,
+        -1,
+    )
     play.disk.full = False
     assert said(play.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
     assert values_in(play, kit) == [(0, b"a"), (1, b"b")]

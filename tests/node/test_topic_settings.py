@@ -1,4 +1,6 @@
-"""No setting of a topic or broker is taken and then not obeyed: `fates.py` says what becomes of each, and this holds it."""
+"""No setting of a topic or broker is taken and then not obeyed: `fates.py` says what becomes of
+each, and this holds it.
+"""
 
 import ast
 import re
@@ -32,16 +34,24 @@ def test_every_setting_has_a_fate():
 
 
 def source_or_none(file, function):
-    """The text of a function of a test file, its decorators, and whatever of the file it names; None if there is none."""
+    """The text of a function of a test file, its decorators, and whatever of the file it names;
+    None if there is none.
+    """
     text = (TESTS / file).read_text()
     nodes = ast.parse(text).body
-    made = next((node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function), None)
+    made = next(
+        (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function),
+        None,
+    )
     if made is None:
         return None
     said, added = [*made.decorator_list, made], [made]
     while added:
         names = {each.id for node in added for each in ast.walk(node) if isinstance(each, ast.Name)}
-        names |= {each.arg for node in added for each in ast.walk(node) if isinstance(each, ast.arg)}  # fixtures
+        # fixtures
+        names |= {
+            each.arg for node in added for each in ast.walk(node) if isinstance(each, ast.arg)
+        }
         added = [node for node in nodes if node not in said and names & bound_by(node)]
         said += added
     lines = text.split("\n")
@@ -52,7 +62,11 @@ def bound_by(node):
     """The names that a statement of a module gives a meaning to."""
     if isinstance(node, ast.FunctionDef):
         return {node.name}
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
 
 
 def test_every_setting_that_the_broker_takes_is_obeyed():
@@ -68,7 +82,10 @@ def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name, test):
     file, _, function = test.partition("::")
     text = source_or_none(file, function)
     assert text is not None
-    assert any(word in text for word in (name, name.replace(".", "_"), name.removeprefix("log.").replace(".", "_")))
+    assert any(
+        word in text
+        for word in (name, name.replace(".", "_"), name.removeprefix("log.").replace(".", "_"))
+    )
 
 
 def test_what_a_setting_does_not_do_is_said():
@@ -92,7 +109,11 @@ def test_the_pages_name_every_setting_and_no_other():
 @pytest.mark.parametrize("name", of_kind(Refused))
 def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(play, name):
     code, why = create(play, **{name: TOPIC[name].other})
-    assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (Code.INVALID_CONFIG, True, True)
+    assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (
+        Code.INVALID_CONFIG,
+        True,
+        True,
+    )
     assert create(play, **{name: TOPIC_SETTINGS[name]}) == (Code.NONE, None)
     assert described(play)[name] == (TOPIC_SETTINGS[name], 1)
 
@@ -106,7 +127,10 @@ def test_a_setting_of_no_consequence_is_taken_and_told(play, name):
 
 
 def test_a_setting_that_kafka_does_not_have_is_refused(play):
-    assert create(play, no_such_setting="1") == (Code.INVALID_CONFIG, "a topic has no setting no.such.setting")
+    assert create(play, no_such_setting="1") == (
+        Code.INVALID_CONFIG,
+        "a topic has no setting no.such.setting",
+    )
 
 
 def test_a_topic_says_how_dense_the_index_of_its_logs_is(play, kit):
@@ -114,17 +138,40 @@ def test_a_topic_says_how_dense_the_index_of_its_logs_is(play, kit):
         assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
         for _ in range(5):
             produced(play, kit.produce(name, kit.batch(b"v")))
-    entries = {each.topic.name: len(each.log.segments()[-1].index.offsets) for each in play.node.partitions()}
+    entries = {
+        each.topic.name: len(each.log.segments()[-1].index.offsets)
+        for each in play.node.partitions()
+    }
     assert entries == {"sparse": 1, "dense": 5}
 
 
-STREAMS = [  # what Kafka Streams and Connect and Schema Registry ask for when they make their own topics
-    {"cleanup_policy": "delete", "segment_bytes": "52428800", "retention_ms": "-1", "message_timestamp_type": "CreateTime"},
+# what Kafka Streams and Connect and Schema Registry ask for when they make their own topics
+STREAMS = [
+    {
+        "cleanup_policy": "delete",
+        "segment_bytes": "52428800",
+        "retention_ms": "-1",
+        "message_timestamp_type": "CreateTime",
+    },
     {"cleanup_policy": "compact", "message_timestamp_type": "CreateTime"},
-    {"cleanup_policy": "compact,delete", "retention_ms": "86460000", "message_timestamp_type": "CreateTime"},
+    {
+        "cleanup_policy": "compact,delete",
+        "retention_ms": "86460000",
+        "message_timestamp_type": "CreateTime",
+    },
     {"cleanup_policy": "compact", "min_insync_replicas": "1"},
-    {"cleanup_policy": "compact", "segment_ms": "3600000", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "100"},
-    {"retention_ms": "604800000", "retention_bytes": "-1", "max_message_bytes": "1048588", "compression_type": "producer"},
+    {
+        "cleanup_policy": "compact",
+        "segment_ms": "3600000",
+        "min_cleanable_dirty_ratio": "0.01",
+        "delete_retention_ms": "100",
+    },
+    {
+        "retention_ms": "604800000",
+        "retention_bytes": "-1",
+        "max_message_bytes": "1048588",
+        "compression_type": "producer",
+    },
 ]
 
 
@@ -134,10 +181,19 @@ def test_what_well_known_clients_ask_for_is_taken(play, config):
 
 
 def test_a_topic_whose_settings_come_from_the_broker_says_so(kit):
-    play = kit.Play(**{"log.retention.minutes": 5, "log.roll.hours": 2, "log.message.timestamp.type": "LogAppendTime"})
+    play = kit.Play(
+        **{
+            "log.retention.minutes": 5,
+            "log.roll.hours": 2,
+            "log.message.timestamp.type": "LogAppendTime",
+        }
+    )
     play.create("t")
     told = described(play)
-    assert [told[name] for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")] == [
+    assert [
+        told[name]
+        for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")
+    ] == [
         ("300000", 4),
         ("7200000", 4),
         ("LogAppendTime", 4),

@@ -22,12 +22,20 @@ from apportion.wire.table import APIS
 
 
 def described(play, name, version=13, may_create=False):
-    request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create)
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create
+    )
     return play.call(request, version).topics[0]
 
 
 def created(play, name, count=1, factor=1, configs=(), assignments=(), validate_only=False):
-    topic = CreatableTopic(name=name, num_partitions=count, replication_factor=factor, configs=configs, assignments=assignments)
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=count,
+        replication_factor=factor,
+        configs=configs,
+        assignments=assignments,
+    )
     return play.call(CreateTopicsRequest(topics=(topic,), validate_only=validate_only)).topics[0]
 
 
@@ -59,7 +67,10 @@ def test_topics_are_there_after_a_crash_with_their_ids(play):
         ({"name": "n", "count": -2}, Code.INVALID_PARTITIONS),
         ({"name": "n", "count": 2**31 - 1}, Code.POLICY_VIOLATION),
         ({"name": "n", "factor": 2}, Code.INVALID_REPLICATION_FACTOR),
-        ({"name": "n", "configs": (CreatableTopicConfig(name="no.such", value="1"),)}, Code.INVALID_CONFIG),
+        (
+            {"name": "n", "configs": (CreatableTopicConfig(name="no.such", value="1"),)},
+            Code.INVALID_CONFIG,
+        ),
         (
             {
                 "name": "n",
@@ -84,7 +95,9 @@ def test_defaults_assignments_and_trials(kit):
     assert created(play, "trial", validate_only=True).error_code == Code.NONE
     assert described(play, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert created(play, "usual", -1, -1).num_partitions == 4
-    by_hand = tuple(CreatableReplicaAssignment(partition_index=n, broker_ids=(1,)) for n in range(2))
+    by_hand = tuple(
+        CreatableReplicaAssignment(partition_index=n, broker_ids=(1,)) for n in range(2)
+    )
     assert created(play, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
 
 
@@ -94,7 +107,7 @@ def test_a_topic_twice_in_one_request_is_made_not_once(play):
     assert [each.error_code for each in answer.topics] == [Code.INVALID_REQUEST]
 
 
-def test_metadata_makes_a_topic_only_where_request_and_settings_allow_it(kit):
+def test_metadata_creates_a_topic_only_where_it_is_allowed(kit):
     play = kit.Play(num_partitions=2)
     assert described(play, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert described(play, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
@@ -134,7 +147,11 @@ def test_a_disk_that_does_not_delete_holds_nobody_up(kit):
 
 
 def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit):
-    play.ask(CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)))
+    play.ask(
+        CreateTopicsRequest(
+            topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
+        )
+    )
     play.ask(kit.produce("t", kit.batch(b"a")), 12)
     next_life = play.crash(tear_bytes=0)
     assert next_life.disk.list_dir("topics") == ()
@@ -145,7 +162,9 @@ def test_logs_are_not_swept_because_the_catalog_cannot_be_read(play, kit):
     disk = play.disk.crash()
     disk.append("catalog.log", 0, b"x" * disk.size("catalog.log"))
     before = disk.list_dir("topics")
-    with pytest.raises(Damaged, match=r"^catalog\.log holds nothing that can be read, but there are logs"):
+    with pytest.raises(
+        Damaged, match=r"^catalog\.log holds nothing that can be read, but there are logs"
+    ):
         kit.Play(disk)
     assert disk.list_dir("topics") == before != ()
 
@@ -168,7 +187,9 @@ def test_a_torn_log_is_told(play, kit):
     size = len(kit.batch(b"a"))
     play.ask(kit.produce("t", kit.batch(b"a")), 12)
     notes = play.crash(size - 1).notes
-    assert [(note.level, note.text) for note in notes] == [("warning", f"t-0 lost {size - 1} bytes that were half written")]
+    assert [(note.level, note.text) for note in notes] == [
+        ("warning", f"t-0 lost {size - 1} bytes that were half written")
+    ]
 
 
 def test_topics_are_deleted_by_name_or_by_id(play):
@@ -176,7 +197,10 @@ def test_topics_are_deleted_by_name_or_by_id(play):
     by_name = DeleteTopicsRequest(topic_names=("u",))
     assert play.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     both = DeleteTopicState(name="t", topic_id=topic_id)
-    assert play.call(DeleteTopicsRequest(topics=(both,))).responses[0].error_code == Code.INVALID_REQUEST
+    assert (
+        play.call(DeleteTopicsRequest(topics=(both,))).responses[0].error_code
+        == Code.INVALID_REQUEST
+    )
     by_id = DeleteTopicsRequest(topics=(DeleteTopicState(topic_id=topic_id),))
     assert play.call(by_id).responses[0].name == "t"
     assert play.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
@@ -189,7 +213,11 @@ def test_partitions_are_added_and_never_taken_away(play):
         topic = CreatePartitionsTopic(name="t", count=count, assignments=None)
         return play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
 
-    assert [grown(2), grown(1), grown(2**31 - 1)] == [Code.INVALID_PARTITIONS, Code.INVALID_PARTITIONS, Code.POLICY_VIOLATION]
+    assert [grown(2), grown(1), grown(2**31 - 1)] == [
+        Code.INVALID_PARTITIONS,
+        Code.INVALID_PARTITIONS,
+        Code.POLICY_VIOLATION,
+    ]
     assert grown(5) == Code.NONE
     assert len(described(play.crash(), "t").partitions) == 5
 
@@ -209,7 +237,11 @@ def test_metadata_by_id_and_of_everything(play):
 
 def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play):
     play.create("t", 2)
-    twice = (MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u"), MetadataRequestTopic(name="t"))
+    twice = (
+        MetadataRequestTopic(name="t"),
+        MetadataRequestTopic(name="u"),
+        MetadataRequestTopic(name="t"),
+    )
     answer = play.call(MetadataRequest(topics=twice, allow_auto_topic_creation=False), 12)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 0)]
 
@@ -224,8 +256,12 @@ def test_features_that_start_at_0_are_said_from_version_4_on(play):
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     old, new = play.call(request, 3), play.call(request, 4)
     assert [each.name for each in old.supported_features] == []
-    assert [(each.name, each.min_version, each.max_version) for each in new.supported_features] == [("group.version", 0, 1)]
-    assert [(each.name, each.max_version_level) for each in old.finalized_features] == [("group.version", 1)]
+    assert [(each.name, each.min_version, each.max_version) for each in new.supported_features] == [
+        ("group.version", 0, 1)
+    ]
+    assert [(each.name, each.max_version_level) for each in old.finalized_features] == [
+        ("group.version", 1)
+    ]
     assert {key.api_key: (key.min_version, key.max_version) for key in new.api_keys}[0] == (0, 13)
     assert sorted(key.api_key for key in new.api_keys) == sorted(APIS)
 
@@ -251,9 +287,13 @@ def test_settings_are_described_by_name(kit):
     created(play, "t", configs=(config,))
 
     def settings(kind, name, *keys):
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys or None)
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=keys or None
+        )
         result = play.call(DescribeConfigsRequest(resources=(resource,))).results[0]
-        return result.error_code, [(each.name, each.value, each.config_source) for each in result.configs]
+        return result.error_code, [
+            (each.name, each.value, each.config_source) for each in result.configs
+        ]
 
     assert settings(2, "t", "retention.ms", "segment.bytes") == (
         Code.NONE,
@@ -277,4 +317,7 @@ def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play):
     assert play.answers[ticket].topics[0].error_code == Code.KAFKA_STORAGE_ERROR
     assert [each.name for each in play.call(MetadataRequest(topics=None)).topics] == ["t"]
     play.create("u")
-    assert [each.name for each in play.crash().call(MetadataRequest(topics=None)).topics] == ["t", "u"]
+    assert [each.name for each in play.crash().call(MetadataRequest(topics=None)).topics] == [
+        "t",
+        "u",
+    ]

@@ -1,4 +1,6 @@
-"""What a partition still knows of its producers after a step that broke off, or after a flush that the disk refused."""
+"""What a partition still knows of its producers after a step that broke off, or after a flush that
+the disk refused.
+"""
 
 import pytest
 
@@ -15,7 +17,9 @@ LOOK_MS = 600_000
 def sent(history, producer_id, sequence=0, **facts):
     """The answer to a batch of that producer."""
     facts = {"timestamp_ms": history.now.wall_ms} | facts
-    batch = history.kit.batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=sequence, **facts)
+    batch = history.kit.batch(
+        b"v", producer_id=producer_id, producer_epoch=0, base_sequence=sequence, **facts
+    )
     answer = produced(history, history.kit.produce("t", batch))
     return answer.error_code, answer.base_offset
 
@@ -80,7 +84,10 @@ def test_a_producer_whose_batch_was_undone_is_where_it_was_before(kit, undone):
     undone(history, 8)
     ticket = history.ask(history.kit.produce("t", batch), 12)
     history.fail_flush()
-    assert history.answers[ticket].responses[0].partition_responses[0].error_code == Code.KAFKA_STORAGE_ERROR
+    assert (
+        history.answers[ticket].responses[0].partition_responses[0].error_code
+        == Code.KAFKA_STORAGE_ERROR
+    )
     history.flush()
     assert sent(history, 7, sequence=10) == (Code.NONE, 1)
     assert sent(history, 7, sequence=9) == (Code.NONE, 0), "a repeat"

@@ -12,10 +12,22 @@ from apportion.wire.messages.describe_configs import DescribeConfigsRequest, Des
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
 from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -32,12 +44,15 @@ def real_requests(topic_id):
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
     return {
         MetadataRequest: MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
-        ListOffsetsRequest: ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(place,)),)),
+        ListOffsetsRequest: ListOffsetsRequest(
+            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(place,)),)
+        ),
         OffsetForLeaderEpochRequest: OffsetForLeaderEpochRequest(
             replica_id=-1, topics=(OffsetForLeaderTopic(topic="t", partitions=(epoch,)),)
         ),
         OffsetCommitRequest: OffsetCommitRequest(
-            group_id="g", topics=(OffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=(commit,)),)
+            group_id="g",
+            topics=(OffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=(commit,)),),
         ),
         OffsetFetchRequest: OffsetFetchRequest(
             group_id="g",
@@ -46,14 +61,19 @@ def real_requests(topic_id):
         ),
         DescribeConfigsRequest: DescribeConfigsRequest(resources=(resource,)),
         FindCoordinatorRequest: FindCoordinatorRequest(key="g", coordinator_keys=("g",)),
-        DeleteTopicsRequest: DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), topic_names=("t",)),
-        CreateTopicsRequest: CreateTopicsRequest(topics=(CreatableTopic(name="u", num_partitions=1, replication_factor=1),)),
+        DeleteTopicsRequest: DeleteTopicsRequest(
+            topics=(DeleteTopicState(name="t"),), topic_names=("t",)
+        ),
+        CreateTopicsRequest: CreateTopicsRequest(
+            topics=(CreatableTopic(name="u", num_partitions=1, replication_factor=1),)
+        ),
         ListGroupsRequest: ListGroupsRequest(),
     }
 
 
 @pytest.mark.parametrize(
-    ("kind", "version"), [(kind, version) for kind in real_requests(bytes(16)) for version in api_of(kind).versions]
+    ("kind", "version"),
+    [(kind, version) for kind in real_requests(bytes(16)) for version in api_of(kind).versions],
 )
 def test_every_version_answers_a_real_request(play, kit, kind, version):
     requests = real_requests(play.create("t"))
@@ -67,11 +87,16 @@ def test_every_version_answers_a_real_request(play, kit, kind, version):
 def test_every_version_fetches(play, version):
     topic_id = play.create("t")
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
-    answer = play.call(FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(place,)),)), version)
+    answer = play.call(
+        FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(place,)),)),
+        version,
+    )
     assert answer.responses[0].partitions[0].error_code == Code.NONE
 
 
-@pytest.mark.parametrize(("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions])
+@pytest.mark.parametrize(
+    ("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions]
+)
 def test_every_api_answers_an_empty_request_in_every_version(play, key, version):
     request = APIS[key].request()
     ticket = play.ask(request, version)

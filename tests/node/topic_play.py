@@ -1,10 +1,20 @@
-"""What tests of topic settings ask a broker for: topics with settings, one batch, its answer, and what is stored."""
+"""What tests of topic settings ask a broker for: topics with settings, one batch, its answer, and
+what is stored.
+"""
 
 from crc32c import crc32c
 
 from apportion.wire.batch import decode_batch, read_header, split_batches
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 
 VERSION = 12
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
@@ -12,8 +22,13 @@ LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
 def create(play, name="t", partitions=1, **config):
     """Create a topic with these settings, dots as underscores; return its code and sentence."""
-    configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
-    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+    configs = tuple(
+        CreatableTopicConfig(name=key.replace("_", "."), value=value)
+        for key, value in config.items()
+    )
+    wanted = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, configs=configs
+    )
     [made] = play.call(CreateTopicsRequest(topics=(wanted,))).topics
     return made.error_code, made.error_message
 
@@ -45,7 +60,9 @@ def claiming(batch, max_timestamp_ms):
 
 def listed(play, when, topic="t", index=0):
     """Offset and timestamp of the partition at a time, or at one of the words above."""
-    wanted = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=index, timestamp=when),))
+    wanted = ListOffsetsTopic(
+        name=topic, partitions=(ListOffsetsPartition(partition_index=index, timestamp=when),)
+    )
     found = play.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
     assert found.error_code == 0, found
     return found.offset, found.timestamp

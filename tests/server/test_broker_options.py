@@ -1,4 +1,6 @@
-"""The keyword arguments of EmbeddedBroker are the broker's settings, no more, no fewer, with their types."""
+"""The keyword arguments of EmbeddedBroker are the broker's settings, no more, no fewer, with their
+types.
+"""
 
 from typing import get_type_hints
 

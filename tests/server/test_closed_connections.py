@@ -1,4 +1,6 @@
-"""What the log says of connections that peers break: the first of a kind at once, the rest as counts, and nothing is lost."""
+"""What the log says of connections that peers break: the first of a kind at once, the rest as
+counts, and nothing is lost.
+"""
 
 import asyncio
 import logging
@@ -26,11 +28,22 @@ def break_a_connection(bootstrap, key):
 
 def test_the_first_of_a_kind_has_a_line_and_the_rest_are_counted():
     closings = ClosedConnectionLog()
-    assert closings.line_or_none("h", "h:1", "API key 99 is unknown") == "closed the connection of h:1: API key 99 is unknown"
-    assert [closings.line_or_none("h", f"h:{port}", f"API key {port} is unknown") for port in (2, 3)] == [None, None]
-    assert closings.line_or_none("h", "h:4", "no header") == "closed the connection of h:4: no header"
-    assert closings.line_or_none("i", "i:1", "no header") == "closed the connection of i:1: no header"
-    assert closings.counted() == ["closed 2 more connections of h, the last one of h:3: API key 3 is unknown"]
+    assert (
+        closings.line_or_none("h", "h:1", "API key 99 is unknown")
+        == "closed the connection of h:1: API key 99 is unknown"
+    )
+    assert [
+        closings.line_or_none("h", f"h:{port}", f"API key {port} is unknown") for port in (2, 3)
+    ] == [None, None]
+    assert (
+        closings.line_or_none("h", "h:4", "no header") == "closed the connection of h:4: no header"
+    )
+    assert (
+        closings.line_or_none("i", "i:1", "no header") == "closed the connection of i:1: no header"
+    )
+    assert closings.counted() == [
+        "closed 2 more connections of h, the last one of h:3: API key 3 is unknown"
+    ]
 
 
 def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute_with_the_commonest():
@@ -48,14 +61,20 @@ def test_a_host_that_sends_nonsense_hides_no_other():
     closings = ClosedConnectionLog()
     for number in range(3_000):
         closings.line_or_none("fuzzer", "fuzzer:1", "x" * (number % 100))
-    assert closings.line_or_none("other", "other:1", "no header") == "closed the connection of other:1: no header"
+    assert (
+        closings.line_or_none("other", "other:1", "no header")
+        == "closed the connection of other:1: no header"
+    )
 
 
 def test_what_did_not_come_again_is_forgotten_and_has_a_line_when_it_comes():
     closings = ClosedConnectionLog()
     for _ in range(2):
         assert closings.line_or_none("h", "h:1", "no header") is not None
-        assert (closings.line_or_none("h", "h:2", "no header"), len(closings.counted())) == (None, 1)
+        assert (closings.line_or_none("h", "h:2", "no header"), len(closings.counted())) == (
+            None,
+            1,
+        )
         assert (closings.counted(), len(closings)) == ([], 0)
 
 
@@ -106,7 +125,11 @@ def test_a_server_that_has_stopped_counts_no_more(tmp_path, monkeypatch):
         return list(asyncio.get_running_loop()._scheduled)
 
     left = asyncio.run(life())
-    assert [handle for handle in left if not handle.cancelled() and handle.when() > 0 and "count" in repr(handle)] == []
+    assert [
+        handle
+        for handle in left
+        if not handle.cancelled() and handle.when() > 0 and "count" in repr(handle)
+    ] == []
 
 
 def test_a_broker_that_ends_tells_what_it_has_counted(caplog):
@@ -114,15 +137,21 @@ def test_a_broker_that_ends_tells_what_it_has_counted(caplog):
     with EmbeddedBroker() as broker:
         for key in range(1000, 1200):
             break_a_connection(broker.bootstrap, key)
-    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("closed")]
+    lines = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("closed")
+    ]
     assert len(lines) == 2
     assert "more" not in lines[0]
-    assert lines[1].startswith("closed 199 more connections of 127.0.0.1, the last one of 127.0.0.1:")
+    assert lines[1].startswith(
+        "closed 199 more connections of 127.0.0.1, the last one of 127.0.0.1:"
+    )
 
 
 def test_the_count_is_told_while_the_broker_serves(caplog, monkeypatch):
     monkeypatch.setattr("apportion.server.server.SUMMARY_INTERVAL_S", 0.01)
     caplog.set_level(logging.WARNING, logger="apportion.server")
     with EmbeddedBroker() as broker:
-        while not any(" more connections of 127.0.0.1" in record.getMessage() for record in caplog.records):
+        while not any(
+            " more connections of 127.0.0.1" in record.getMessage() for record in caplog.records
+        ):
             break_a_connection(broker.bootstrap, 1000)

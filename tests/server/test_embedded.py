@@ -5,9 +5,13 @@ import pytest
 from apportion.broker import EmbeddedBroker
 from apportion.node.settings import SettingRefused
 
-ADDRESS = "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and `bootstrap` has the address"
+ADDRESS = (
+    "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and "
+    "`bootstrap` has the address"
+)
 TOPICS = (
-    "topics are made by any Kafka admin client once the broker runs, or by the first use of their names, "
+    "topics are made by any Kafka admin client once the broker runs, or by the first use "
+    "of their names, "
     "with num_partitions partitions each"
 )
 DIRECTORY = "give the directory as data_dir"
@@ -34,7 +38,10 @@ def test_a_setting_that_is_named_otherwise_here_is_refused_with_the_remedy(setti
 
 
 def test_a_misspelt_setting_is_refused_with_the_nearest_name():
-    with pytest.raises(SettingRefused, match=r"^there is no setting 'num_partions'; did you mean num\.partitions\?$"):
+    with pytest.raises(
+        SettingRefused,
+        match=r"^there is no setting 'num_partions'; did you mean num\.partitions\?$",
+    ):
         EmbeddedBroker(num_partions=3)
 
 
@@ -42,4 +49,7 @@ def test_a_broker_shows_its_address_and_whether_it_has_ended():
     broker = EmbeddedBroker()
     running = repr(broker)
     broker.close()
-    assert (running, repr(broker)) == (f"<EmbeddedBroker at {broker.bootstrap}>", f"<EmbeddedBroker at {broker.bootstrap}, ended>")
+    assert (running, repr(broker)) == (
+        f"<EmbeddedBroker at {broker.bootstrap}>",
+        f"<EmbeddedBroker at {broker.bootstrap}, ended>",
+    )

@@ -1,4 +1,6 @@
-"""Settings that sockets obey: where clients are sent, and how much may be under way on one connection."""
+"""Settings that sockets obey: where clients are sent, and how much may be under way on one
+connection.
+"""
 
 import socket
 
@@ -24,12 +26,20 @@ def test_clients_are_told_the_address_that_is_advertised():
 
 
 def exchanged(broker, *requests):
-    """Send all requests of version 7, one right after the other on one connection; return the answers."""
+    """Send all requests of version 7, one right after the other on one connection; return the
+    answers.
+    """
     host, _, port = broker.bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection, connection.makefile("rb") as answers:
+    with (
+        socket.create_connection((host, int(port)), timeout=10) as connection,
+        connection.makefile("rb") as answers,
+    ):
         connection.sendall(b"".join(encode_request(request, 7, 1, "test") for request in requests))
         frames = [answers.read(int.from_bytes(answers.read(4), "big")) for _ in requests]
-        return [decode_response(type(request), 7, frame)[1] for request, frame in zip(requests, frames, strict=True)]
+        return [
+            decode_response(type(request), 7, frame)[1]
+            for request, frame in zip(requests, frames, strict=True)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +52,19 @@ def exchanged(broker, *requests):
 )
 def test_a_connection_with_enough_under_way_is_not_read_for_300_ms(settings, is_read):
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    waits = FetchRequest(max_wait_ms=WAIT_MS, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(place,)),))
+    waits = FetchRequest(
+        max_wait_ms=WAIT_MS, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(place,)),)
+    )
     data = PartitionProduceData(index=0, records=encode_batch([(b"k", b"v", ())], timestamp_ms=1))
-    ends_the_wait = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),))
+    ends_the_wait = ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),)
+    )
     with EmbeddedBroker(**settings) as broker:
-        exchanged(broker, CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)))
+        exchanged(
+            broker,
+            CreateTopicsRequest(
+                topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
+            ),
+        )
         fetched, _ = exchanged(broker, waits, ends_the_wait)
         assert (len(fetched.responses[0].partitions[0].records or b"") > 0) is is_read

@@ -13,7 +13,9 @@ from apportion.wire.table import encode_request
 def test_a_swollen_request_without_records_closes_its_connection_unread(caplog):
     caplog.set_level(logging.WARNING, logger="apportion.server")
     topic = MetadataRequestTopic(name="")
-    frame = encode_request(MetadataRequest(topics=(topic,) * (WITHOUT_RECORDS_BYTES // 2 + 1)), 4, 1, "test")
+    frame = encode_request(
+        MetadataRequest(topics=(topic,) * (WITHOUT_RECORDS_BYTES // 2 + 1)), 4, 1, "test"
+    )
     with EmbeddedBroker() as broker:
         host, port = broker.bootstrap.split(":")
         with socket.create_connection((host, int(port)), timeout=30) as peer:
@@ -23,4 +25,7 @@ def test_a_swollen_request_without_records_closes_its_connection_unread(caplog):
             other.sendall(encode_request(ApiVersionsRequest(), 0, 1, "test"))
             assert other.recv(1) != b""
     (line,) = caplog.messages
-    assert f"a request of API 3 has {len(frame) - 4} bytes; {WITHOUT_RECORDS_BYTES} are allowed without records" in line
+    assert (
+        f"a request of API 3 has {len(frame) - 4} bytes; {WITHOUT_RECORDS_BYTES} are "
+        "allowed without records" in line
+    )

@@ -1,4 +1,6 @@
-"""What a planted bug is: something faulty in the place of something right, and the worlds in which it shows."""
+"""What a planted bug is: something faulty in the place of something right, and the worlds in which
+it shows.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,8 +18,11 @@ class Patch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bug. why: what its author thought. swaps: what is replaced, as (module or class, attribute, faulty value).
-    sizes: what is said of the worlds in which it is searched. kinds: the faults that befall them; None: all."""
+    """One bug. why: what its author thought. swaps: what is replaced, as (module or class,
+    attribute, faulty value).
+    sizes: what is said of the worlds in which it is searched. kinds: the faults that befall them;
+    None: all.
+    """
 
     name: str
     why: str

@@ -1,4 +1,6 @@
-"""A tiny example for each planted bug of classic and mixed groups: what comes of it without the bug, and with it."""
+"""A tiny example for each planted bug of classic and mixed groups: what comes of it without the
+bug, and with it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +30,9 @@ COOPERATIVE, EAGER = "cooperative-sticky", "range"
 
 
 def settled(*assignors, **sizes):
-    """A group at rest: "A" with these assignors, classic; with the topic t, of 4 partitions unless `sizes` says otherwise."""
+    """A group at rest: "A" with these assignors, classic; with the topic t, of 4 partitions unless
+    `sizes` says otherwise.
+    """
     world = GroupWorld(**sizes)
     actor = world.joins("A", *assignors)
     world.settle()
@@ -94,7 +98,10 @@ def commits(world, actor, generation):
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
     request = OffsetCommitRequest(
-        group_id="g", member_id=actor.view.member_id, generation_id_or_member_epoch=generation, topics=(topic,)
+        group_id="g",
+        member_id=actor.view.member_id,
+        generation_id_or_member_epoch=generation,
+        topics=(topic,),
     )
     actions = world.shard.step(Arrived(0, request, 9, Caller("c", "h"), bytes(16)), world.now)
     [body] = [action.body for action in actions if isinstance(action, Reply)]
@@ -112,12 +119,18 @@ def a_commit_before_the_leader_has_shared_out() -> Any:
     while a.view.epoch < 0:
         world.deliver_to(a)
         world.wait(0)
-    assert world.shard.ledger.classic_group_or_none("g").live.state is ClassicGroupState.COMPLETING_REBALANCE
+    assert (
+        world.shard.ledger.classic_group_or_none("g").live.state
+        is ClassicGroupState.COMPLETING_REBALANCE
+    )
     return commits(world, a, a.view.epoch)
 
 
 def what_b_gets_of_what_a_owns() -> Any:
-    members = {"A": Subscription(("t",), owned=(TopicParts("t", (0, 1)),), generation=1), "B": Subscription(("t",))}
+    members = {
+        "A": Subscription(("t",), owned=(TopicParts("t", (0, 1)),), generation=1),
+        "B": Subscription(("t",)),
+    }
     return CooperativeSticky().assign({"t": TopicShape(2)}, members)["B"].partitions
 
 
@@ -153,12 +166,17 @@ def what_is_offered_on_the_way_to_a_generation() -> Any:
 
 
 def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
-    """A knows that it has to join again, and its request is under way for longer than its session: M has everything meanwhile."""
+    """A knows that it has to join again, and its request is under way for longer than its session:
+    M has everything meanwhile.
+    """
     world, a = settled(COOPERATIVE)
     world.joins("M")
     rests(world)
     world.joins("N")
-    while not any(actor is a and what == "ask" and isinstance(a.flight.request, JoinGroupRequest) for actor, what, _ in world.mail):
+    while not any(
+        actor is a and what == "ask" and isinstance(a.flight.request, JoinGroupRequest)
+        for actor, what, _ in world.mail
+    ):
         world.deliver(0)
         world.wait(250)
     mine = [mail for mail in world.mail if mail[0] is a and mail[1] == "ask"]
@@ -182,7 +200,9 @@ def what_is_offered_of_a_namesake() -> Any:
     world, a = settled(COOPERATIVE)
     world.wait(3_000)
     [look] = [what for _, what, _ in world.mail if isinstance(what, FetchMetadata)]
-    world.tell(a, MetadataFetched(look.request_id, (TopicDescription("t", b"another".rjust(16, b"."), 4),)))
+    world.tell(
+        a, MetadataFetched(look.request_id, (TopicDescription("t", b"another".rjust(16, b"."), 4),))
+    )
     return len(a.view.target)
 
 
@@ -198,13 +218,19 @@ def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
 
 
 def what_a_member_owes_since_its_group_is_incremental() -> Any:
-    """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member comes."""
+    """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member
+    comes.
+    """
     world, a = settled(COOPERATIVE)
     told_to_rejoin(world, a, adopts=False)
     while world.shard.ledger.classic_group_or_none("g").live.state is not ClassicGroupState.STABLE:
         world.deliver_to(a)
     world.run(world.joins("M"), adopts=False)
-    return len(world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].pending_revocation.units)
+    return len(
+        world.shard.ledger.consumer_group_or_none("g")
+        .saved.members[a.view.member_id]
+        .pending_revocation.units
+    )
 
 
 def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
@@ -214,7 +240,9 @@ def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
     world.run(world.joins("N"), adopts=False)
     world.wait(3_000)
     world.run(a, adopts=False)
-    return len(world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].units())
+    return len(
+        world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].units()
+    )
 
 
 def what_a_classic_member_has_of_a_consumer_group() -> Any:
@@ -231,15 +259,21 @@ def who_keeps_what_by_user_data() -> Any:
     """A was away since the first generation; B and C have what it had."""
 
     def said(generation, *partitions):
-        return Subscription(("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation))
+        return Subscription(
+            ("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation)
+        )
 
-    given = Sticky().assign({"t": TopicShape(2)}, {"A": said(1, 0, 1), "B": said(2, 0), "C": said(2, 1)})
+    given = Sticky().assign(
+        {"t": TopicShape(2)}, {"A": said(1, 0, 1), "B": said(2, 0), "C": said(2, 1)}
+    )
     return {name: share.partitions for name, share in given.items() if share.partitions}
 
 
 def who_keeps_what_two_members_claim() -> Any:
     owned = (TopicParts("t", (0,)),)
-    members = {name: Subscription(("t",), owned=owned, generation=at) for name, at in (("A", 1), ("B", 2))}
+    members = {
+        name: Subscription(("t",), owned=owned, generation=at) for name, at in (("A", 1), ("B", 2))
+    }
     given = CooperativeSticky().assign({"t": TopicShape(1)}, members)
     return [name for name, share in given.items() if share.partitions]
 
@@ -250,24 +284,35 @@ def what_a_leader_does_with_claims_of_an_older_generation() -> Any:
         "B": Subscription(("t",), generation=2),
     }
     try:
-        return assign_partitions(CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True).has_pending_revocation
+        return assign_partitions(
+            CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True
+        ).has_pending_revocation
     except Refused as refused:
         return refused.why
 
 
-CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example, what comes of it without it, and with it
+# bug -> an example, what comes of it without it, and with it
+CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "parked-is-silent": (who_is_left_of_those_that_wait, ["A", "B", "C"], ["A", "C"]),
     "due-all-the-same": (what_is_due_though_it_was_put_off, [("a",)], [("a",), ("b",)]),
     "classic-session-after-recovery": (how_many_are_left_of_those_silent_since_a_crash, 0, 1),
     "commit-generation": (a_commit_of_the_generation_before, Code.ILLEGAL_GENERATION, Code.NONE),
-    "commit-between-generations": (a_commit_before_the_leader_has_shared_out, Code.REBALANCE_IN_PROGRESS, Code.NONE),
+    "commit-between-generations": (
+        a_commit_before_the_leader_has_shared_out,
+        Code.REBALANCE_IN_PROGRESS,
+        Code.NONE,
+    ),
     "cooperative-gives-at-once": (what_b_gets_of_what_a_owns, (), (TopicParts("t", (1,)),)),
     "rejoin-before-adopted": (what_is_claimed_before_it_is_let_go_of, (P0, P1), (P0,)),
     "eager-joins-at-once": (which_generation_an_eager_member_is_in_whose_owner_still_works, 1, 2),
     "learns-while-joining": (what_is_offered_on_the_way_to_a_generation, 0, 2),
     "taken-back": (what_a_member_holds_that_was_put_out_and_taken_in, 0, 2),
     "namesake": (what_is_offered_of_a_namesake, 0, 4),
-    "downgrade-forgets": (what_a_group_says_that_a_member_has_since_it_is_classic, [("t", 0), ("t", 1)], []),
+    "downgrade-forgets": (
+        what_a_group_says_that_a_member_has_since_it_is_classic,
+        [("t", 0), ("t", 1)],
+        [],
+    ),
     "upgrade-forgets-debts": (what_a_member_owes_since_its_group_is_incremental, 2, 0),
     "join-owns-nothing": (what_a_member_holds_that_joins_with_all_that_it_uses, 3, 2),
     "rejoin-by-epoch-alone": (what_a_classic_member_has_of_a_consumer_group, 2, 0),

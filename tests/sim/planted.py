@@ -1,8 +1,10 @@
-"""Bugs to be found: each guard with what a careless programmer would have written in its place, and some that Kafka had.
+"""Bugs to be found: each guard with what a careless programmer would have written in its place, and
+some that Kafka had.
 
 Those of classic groups, and of groups of both protocols, are in `planted_classic.py`.
 
-`PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch, or anything with its `setattr`.
+`PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch,
+or anything with its `setattr`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +42,9 @@ def never_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     return False
 
 
-def only_the_newest_epoch_suffices(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
+def only_the_newest_epoch_suffices(
+    member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None
+) -> bool:
     return False
 
 
@@ -94,9 +98,13 @@ def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata
 
 
 def apply_list_by_list(
-    ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ledger: Ledger,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """First what is assigned is claimed, then what is pending revocation no more is freed: also what came back by that way."""
+    """First what is assigned is claimed, then what is pending revocation no more is freed: also
+    what came back by that way.
+    """
     group = ledger.groups.get(key.group_id)
     member = None if group is None else group.saved.members.get(key.member_id)
     before = [] if member is None else member.pending_revocation.units.tolist()
@@ -114,7 +122,9 @@ def claim_what_is_free(self: UnitOwners, member_id: str, units: list[int]) -> No
     claim(self, member_id, units)
 
 
-def all_wanted(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
+def all_wanted(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
+) -> Callable[[int], bool]:
     return lambda unit: True
 
 
@@ -159,7 +169,10 @@ PLANTED = {
         Planted(
             "rebalance-timer",
             "The timer runs already, and whoever it strikes has had its time.",
-            ((timers, "arm_rebalance", arm_rebalance_once), (timers, "has_pending_revocation", always_late)),
+            (
+                (timers, "arm_rebalance", arm_rebalance_once),
+                (timers, "has_pending_revocation", always_late),
+            ),
         ),
         Planted(
             "static-fencing",
@@ -179,17 +192,36 @@ PLANTED = {
         Planted(
             "another-sink",
             "The group's offset says where to go on, whoever committed it.",
-            ((rule, "refuse_other_sinks", anybody_may), (admission, "refuse_other_sinks", anybody_may)),
-            kinds=("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions"),
+            (
+                (rule, "refuse_other_sinks", anybody_may),
+                (admission, "refuse_other_sinks", anybody_may),
+            ),
+            kinds=(
+                "stray",
+                "crash",
+                "restart",
+                "replace",
+                "broker-crash",
+                "cut",
+                "more-partitions",
+            ),
         ),
         Planted(
             "KAFKA-16147",
-            "A member's two lists change one by one, so the table of owners can follow them one by one.",
-            ((shard, "APPLY", {**shard.APPLY, ConsumerGroupCurrentMemberAssignmentKey: apply_list_by_list}),),
+            "A member's two lists change one by one, so the table of owners can follow "
+            "them one by one.",
+            (
+                (
+                    shard,
+                    "APPLY",
+                    {**shard.APPLY, ConsumerGroupCurrentMemberAssignmentKey: apply_list_by_list},
+                ),
+            ),
         ),
         Planted(
             "KAFKA-19862",
-            "A partition is released before it is claimed, so a log where it is not must be corrupt.",
+            "A partition is released before it is claimed, so a log where it is not must "
+            "be corrupt.",
             ((UnitOwners, "claim", claim_what_is_free),),
         ),
         Planted(
@@ -200,4 +232,6 @@ PLANTED = {
         *CLASSIC,
     )
 }
-"""Every bug that the simulator has to find, by name; docs/guards.md says what each does and which seed finds it."""
+"""Every bug that the simulator has to find, by name; docs/guards.md says what each does and which
+seed finds it.
+"""

@@ -1,4 +1,6 @@
-"""Bugs of classic groups to be found, of their members, and of groups that both protocols meet in: see `planted.py`."""
+"""Bugs of classic groups to be found, of their members, and of groups that both protocols meet in:
+see `planted.py`.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -32,7 +34,14 @@ from apportion.member.classic.generation import GenerationState
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.classic.requests import NO_GENERATION
-from apportion.member.membership import Action, Assignment, FetchMetadata, MembershipState, TopicDescription, minus
+from apportion.member.membership import (
+    Action,
+    Assignment,
+    FetchMetadata,
+    MembershipState,
+    TopicDescription,
+    minus,
+)
 from apportion.topics import TopicId, Topics
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -91,7 +100,11 @@ def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignme
 
 
 def learn_at_any_time(
-    self: ClassicMember, look: FetchMetadata, seen: tuple[TopicDescription, ...], actions: list[Action], now: Instant
+    self: ClassicMember,
+    look: FetchMetadata,
+    seen: tuple[TopicDescription, ...],
+    actions: list[Action],
+    now: Instant,
 ) -> None:
     self._apply(lambda: self._generation.apply_metadata(look.names, seen), actions, now)
 
@@ -107,13 +120,17 @@ def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> 
 # both protocols
 
 
-def assignment_is_forgotten(group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+def assignment_is_forgotten(
+    group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
+) -> MemberMetadata:
     said = to_saved_member(group, remaining, protocol, topics)
     said.assignment = b""
     return said
 
 
-def without_debts(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> list[UpgradedMember]:
+def without_debts(
+    turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
+) -> list[UpgradedMember]:
     return members
 
 
@@ -130,8 +147,12 @@ def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGrou
 # what Kafka had
 
 
-def drop_out_with_all_that_is_owned(self: ClassicMember, code: Code, keeps_id: bool, actions: list[Action], now: Instant) -> None:
-    """A member that was put out joins again, and claims what it had: its generation alone is reset."""
+def drop_out_with_all_that_is_owned(
+    self: ClassicMember, code: Code, keeps_id: bool, actions: list[Action], now: Instant
+) -> None:
+    """A member that was put out joins again, and claims what it had: its generation alone is
+    reset.
+    """
     if not keeps_id:
         self._member_id = ""
     self._enter(MembershipState.JOINING)
@@ -148,10 +169,14 @@ def data_without_generation(said: Subscription) -> OwnershipClaim:
 
 def settled_by_the_newest(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
     """Whoever is behind the newest generation has lost what it had, and claims nothing."""
-    is_new = np.repeat(claims.generations == claims.generations.max(initial=-1), np.diff(claims.member_starts))
+    is_new = np.repeat(
+        claims.generations == claims.generations.max(initial=-1), np.diff(claims.member_starts)
+    )
     counts = np.bincount(claims.members[is_new], minlength=len(claims.generations))
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return resolve_claims(OwnershipClaims(starts, claims.partitions[is_new], claims.generations), partitions)
+    return resolve_claims(
+        OwnershipClaims(starts, claims.partitions[is_new], claims.generations), partitions
+    )
 
 
 CLASSIC = (
@@ -199,7 +224,8 @@ CLASSIC = (
     ),
     Planted(
         "eager-joins-at-once",
-        "The owner is told to give everything back, and it will by the time that the others have joined.",
+        "The owner is told to give everything back, and it will by the time that the "
+        "others have joined.",
         ((GenerationState, "may_rejoin", property(lambda self: True)),),
         ALL_CLASSIC,
     ),
@@ -263,7 +289,8 @@ CLASSIC = (
     ),
     Planted(
         "KAFKA-13406",
-        "Who is behind the newest generation owns nothing, and the check of what cooperative members are given holds for all.",
+        "Who is behind the newest generation owns nothing, and the check of what "
+        "cooperative members are given holds for all.",
         ((sticky, "resolve_claims", settled_by_the_newest), (leader, "TRUSTED", "")),
         ALL_CLASSIC,
     ),

@@ -7,7 +7,12 @@ from apportion.member.classic import leader as any_leader
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
 from apportion.streams import leader
-from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.client_states import (
+    AssignmentConfigs,
+    ClientStates,
+    TaskAssignment,
+    Tasks,
+)
 from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
 from apportion.streams.assignor.threads import ThreadTasks, assign_tasks_to_threads
 from apportion.streams.metadata import probing
@@ -38,12 +43,19 @@ def leaves_it_to_others(sent, heard, latest, leads_unfinished):
 
 def everybody_triggers(sent, heard, latest, leads_unfinished):
     step = takes_up[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
-    return NextVersion(step.used, f"all understand version {step.used} now") if step.used > heard.used else step
+    return (
+        NextVersion(step.used, f"all understand version {step.used} now")
+        if step.used > heard.used
+        else step
+    )
 
 
 def copies_beside_the_original(consumers, work):
     roles = assign_tasks_to_threads(consumers, work)
-    return {member: ThreadTasks(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
+    return {
+        member: ThreadTasks(each.active, (*each.standby, *each.active))
+        for member, each in roles.items()
+    }
 
 
 def gives_what_another_thread_holds(self, task):
@@ -53,17 +65,26 @@ def gives_what_another_thread_holds(self, task):
 
 def moves_on_to_the_next_thread(consumers, work):
     roles = assign_tasks_to_threads(consumers, work._replace(previous={}))
-    return dict(zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True))
+    return dict(
+        zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True)
+    )
 
 
 def copies_in_the_next_thread(consumers, work):
     roles = assign_tasks_to_threads(consumers, work)
     after = dict(zip(consumers, (*consumers[1:], consumers[0]), strict=True))
-    return {member: ThreadTasks(each.active, (*each.standby, *roles[after[member]].active)) for member, each in roles.items()}
+    return {
+        member: ThreadTasks(each.active, (*each.standby, *roles[after[member]].active))
+        for member, each in roles.items()
+    }
 
 
-def warms_up_without_limit(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
-    return TASK_ASSIGNORS["highavailability"](tasks, crew, policy._replace(max_warmup_replicas=1_000))
+def warms_up_without_limit(
+    tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs
+) -> TaskAssignment:
+    return TASK_ASSIGNORS["highavailability"](
+        tasks, crew, policy._replace(max_warmup_replicas=1_000)
+    )
 
 
 def forgets_a_task(group, shares, ruling):
@@ -71,17 +92,21 @@ def forgets_a_task(group, shares, ruling):
     first = min(plan)
     share = plan[first]
     info = share.info
-    kept = [pair for pair in zip(share.partitions, info.active, strict=True) if str(pair[1]) != "1_0"]
+    kept = [
+        pair for pair in zip(share.partitions, info.active, strict=True) if str(pair[1]) != "1_0"
+    ]
     plan[first] = share._replace(
-        partitions=tuple(place for place, _ in kept), info=leader.replace(info, active=tuple(task for _, task in kept))
+        partitions=tuple(place for place, _ in kept),
+        info=leader.replace(info, active=tuple(task for _, task in kept)),
     )
     return plan
 
 
 @dataclass(frozen=True)
 class PlantedInStreams:
-    """One bug. law: that it breaks. swaps: what is replaced, as (module or class, attribute, faulty value). sizes: the rehearsal
-    that shows it."""
+    """One bug. law: that it breaks. swaps: what is replaced, as (module or class, attribute, faulty
+    value). sizes: the rehearsal that shows it.
+    """
 
     name: str
     why: str
@@ -91,7 +116,9 @@ class PlantedInStreams:
 
     @property
     def rehearsal(self) -> Rehearsal:
-        return Rehearsal(**{"from_": "2.8", "to": "4.0", "instances": 3, "partitions": 3, **self.sizes})
+        return Rehearsal(
+            **{"from_": "2.8", "to": "4.0", "instances": 3, "partitions": 3, **self.sizes}
+        )
 
     def plant(self, patch: Patch) -> None:
         for target, name, value in self.swaps:
@@ -106,7 +133,10 @@ PLANTED = (
         "withheld",
         "the plan says whose a task is, so it can be given at once",
         "one-active",
-        ((leader._AssignedConsumer, "waits_for", gives_what_others_hold), (any_leader, "check_cooperative", checks_nothing)),
+        (
+            (leader._AssignedConsumer, "waits_for", gives_what_others_hold),
+            (any_leader, "check_cooperative", checks_nothing),
+        ),
         MOVES,
     ),
     PlantedInStreams(
@@ -158,7 +188,13 @@ PLANTED = (
         "few-warmups",
         "the sooner all are warm the better",
         "few-warmups",
-        ((leader, "TASK_ASSIGNORS", dict(TASK_ASSIGNORS, highavailability=warms_up_without_limit)),),
+        (
+            (
+                leader,
+                "TASK_ASSIGNORS",
+                dict(TASK_ASSIGNORS, highavailability=warms_up_without_limit),
+            ),
+        ),
         {"partitions": 12, "away_ms": 120_000},
     ),
     PlantedInStreams(

@@ -1,4 +1,6 @@
-"""Functions in the place of `play`, for tests of what surrounds it: importable by name, as processes want it."""
+"""Functions in the place of `play`, for tests of what surrounds it: importable by name, as
+processes want it.
+"""
 
 import os
 import signal
@@ -33,7 +35,11 @@ def holds(scenario, trace=None):
 
 def breaks_at_seven(scenario, trace=None):
     """Each seed that ends in 7 breaks a law."""
-    broken = Violation("one-hand", 1_500, f"seed {scenario.seed} says so") if scenario.seed % 10 == 7 else None
+    broken = (
+        Violation("one-hand", 1_500, f"seed {scenario.seed} says so")
+        if scenario.seed % 10 == 7
+        else None
+    )
     return outcome(scenario.seed, broken)
 
 
@@ -59,9 +65,13 @@ def never_ends(scenario, trace=None):
 
 
 def tells(scenario, trace=None):
-    """Half a minute: two applications and two partitions, each with a history; 300 lines; the law breaks in seeds that end in 7."""
+    """Half a minute: two applications and two partitions, each with a history; 300 lines; the law
+    breaks in seeds that end in 7.
+    """
     if trace is not None:
-        trace.lines += [TraceLine(number * 100_000, "worker-0", f"line {number}") for number in range(300)]
+        trace.lines += [
+            TraceLine(number * 100_000, "worker-0", f"line {number}") for number in range(300)
+        ]
         trace.ownership += [
             OwnershipChange(0, "etl", "t1-2", ""),
             OwnershipChange(0, "etl", "t1-10", "worker-0"),

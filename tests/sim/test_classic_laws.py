@@ -1,4 +1,6 @@
-"""Each law of classic groups can break: something small is broken on purpose, and the law says what it saw."""
+"""Each law of classic groups can break: something small is broken on purpose, and the law says what
+it saw.
+"""
 
 import re
 
@@ -37,12 +39,24 @@ def counts_backwards(self):
 
 def plan(members, given):
     return EncodedAssignments(
-        tuple(SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(given)) for member in members), False
+        tuple(
+            SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(given))
+            for member in members
+        ),
+        False,
     )
 
 
 def gives_everything_to_all(assignor, cluster, members, *, checks):
-    return plan(members, Given(tuple(TopicParts(name, tuple(range(shape.partitions))) for name, shape in sorted(cluster.items()))))
+    return plan(
+        members,
+        Given(
+            tuple(
+                TopicParts(name, tuple(range(shape.partitions)))
+                for name, shape in sorted(cluster.items())
+            )
+        ),
+    )
 
 
 def gives_what_nobody_wants(assignor, cluster, members, *, checks):
@@ -110,7 +124,8 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
         CLASSIC,
         (rebalance, "_arm_deadline", waits_a_tenth),
         "gone-with-cause",
-        rf"group \w+: {ID} was dismissed from PREPARING_REBALANCE after \d+ ms of silence and \d+ ms of waiting\.",
+        rf"group \w+: {ID} was dismissed from PREPARING_REBALANCE after \d+ ms of silence "
+        r"and \d+ ms of waiting\.",
     ),
     "no session ever ends": (
         CLASSIC,
@@ -131,7 +146,15 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
 def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypatch):
     protocol, swap, law, sentence = SABOTAGE[what]
     kinds = ("switch-all",) if protocol == MIXED else ("crash",)
-    world = draw_scenario(3, kinds=kinds, protocol=protocol, workers=3, statics=0, session_ms=4_000, duration_ms=30_000)
+    world = draw_scenario(
+        3,
+        kinds=kinds,
+        protocol=protocol,
+        workers=3,
+        statics=0,
+        session_ms=4_000,
+        duration_ms=30_000,
+    )
     assert play(world).broken is None
     monkeypatch.setattr(*swap)
     broken = play(world).broken
@@ -143,12 +166,24 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
 @pytest.mark.parametrize(
     ("bug", "seed", "law", "sentence"),
     [
-        ("cooperative-gives-at-once", 2, "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
-        ("commit-generation", 28, "commit-is-fenced", rf"{ID} committed t\d-\d as of epoch \d+, which it may not\."),
+        (
+            "cooperative-gives-at-once",
+            2,
+            "no-two-hands",
+            rf"{ID} uses t\d-\d, which {ID} uses, too\.",
+        ),
+        (
+            "commit-generation",
+            28,
+            "commit-is-fenced",
+            rf"{ID} committed t\d-\d as of epoch \d+, which it may not\.",
+        ),
     ],
     ids=["cooperative-gives-at-once", "commit-generation"],
 )
-def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, sentence, monkeypatch):
+def test_a_law_of_classic_groups_says_what_a_planted_bug_does(
+    bug, seed, law, sentence, monkeypatch
+):
     world = PLANTED[bug].world(seed)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
@@ -158,7 +193,9 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, se
 
 
 def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
-    monkeypatch.setattr(protocols, "COMPATIBLE_CHOICES", ((protocols.ProtocolChoice(CLASSIC, ("sticky",)),),))
+    monkeypatch.setattr(
+        protocols, "COMPATIBLE_CHOICES", ((protocols.ProtocolChoice(CLASSIC, ("sticky",)),),)
+    )
     world = draw_scenario(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
     assert play(world).broken is None
     monkeypatch.setattr(builtin, "claim_from_user_data", nothing_is_told)
@@ -166,7 +203,9 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
     assert broken is not None, broken
     assert broken.law == "moves-with-cause", broken
     assert re.fullmatch(
-        r"group readers, generation \d+: of \d+ partitions that members had, \d+ stay where \d+ could\.", broken.why
+        r"group readers, generation \d+: of \d+ partitions that members had, \d+ stay "
+        r"where \d+ could\.",
+        broken.why,
     )
 
 
@@ -174,7 +213,9 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
     world = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
-    monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:1])
+    monkeypatch.setattr(
+        coordinators, "stored_records", lambda partition: list(stored(partition))[:1]
+    )
     broken = play(world).broken
     assert broken is not None, broken
     assert broken.law == "epochs-never-back", broken
@@ -183,9 +224,17 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
 
 def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
     """A member as the log knows it: what it was given, and what it told of its last share."""
-    data = encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at) if last else None
+    data = (
+        encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at)
+        if last
+        else None
+    )
     subscription = encode_subscription(Subscription(topics, data))
-    return MemberMetadata(member_id=name, subscription=subscription, assignment=encode_assignment(Given((TopicParts("t", given),))))
+    return MemberMetadata(
+        member_id=name,
+        subscription=subscription,
+        assignment=encode_assignment(Given((TopicParts("t", given),))),
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,12 +248,19 @@ def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
         ([member("a", (0,), (0, 1), 1), member("b", (1,), (1,), 2)], []),  # b has it since
         ([member("a", (1,), (0,), 1), member("b", (0,), (0,), 1)], []),  # nobody knows whose it was
         ([member("a", (0,), (0, 7), 1), member("b", (1,))], []),  # t-7 is gone
-        ([member("a", (1,), (0,), 1), member("b", (0,), topics=("t", "u"))], []),  # b wants more than a: nobody knows what is fair
+        # b wants more than a: nobody knows what is fair
+        ([member("a", (1,), (0,), 1), member("b", (0,), topics=("t", "u"))], []),
         ([], []),
     ],
 )
 def test_what_could_have_stayed_is_counted(members, why):
-    saved = GroupMetadataValue(protocol_type="consumer", generation=3, protocol="sticky", leader="a", members=tuple(members))
+    saved = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=3,
+        protocol="sticky",
+        leader="a",
+        members=tuple(members),
+    )
     assert list(needless_moves(saved)) == why
     saved.protocol = "range"
     assert list(needless_moves(saved)) == []

@@ -1,4 +1,6 @@
-"""Histories in which the logs of groups are cleaned all the time: every law holds as if they were not."""
+"""Histories in which the logs of groups are cleaned all the time: every law holds as if they were
+not.
+"""
 
 from dataclasses import replace
 
@@ -15,14 +17,20 @@ SEEDS = range(15)
 
 @pytest.fixture
 def cleaned(monkeypatch):
-    """The brokers of these worlds close a segment every few records; gives every log once for each of its cleanings."""
+    """The brokers of these worlds close a segment every few records; gives every log once for each
+    of its cleanings.
+    """
     settings_of, put, logs = broker.broker_settings, Log.replace_segments, []
 
     def replaced(log, old, new):
         put(log, old, new)
         logs.append(log)
 
-    monkeypatch.setattr(broker, "broker_settings", lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500))
+    monkeypatch.setattr(
+        broker,
+        "broker_settings",
+        lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500),
+    )
     monkeypatch.setattr(Log, "replace_segments", replaced)
     return logs
 

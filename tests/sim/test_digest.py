@@ -29,13 +29,23 @@ def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash
         f"print([play(drawn(seed, **{SIZES})) for seed in {SEEDS}])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=environment,
+    )
     assert done.stdout == f"{outcomes}\n"
 
 
 def test_a_history_that_is_watched_is_the_same(outcomes):
     chronicles = [Trace() for _ in SEEDS]
-    assert [play(draw_scenario(seed, **SIZES), trace) for seed, trace in zip(SEEDS, chronicles, strict=True)] == outcomes
+    assert [
+        play(draw_scenario(seed, **SIZES), trace)
+        for seed, trace in zip(SEEDS, chronicles, strict=True)
+    ] == outcomes
     assert all(trace.lines and trace.ownership for trace in chronicles)
 
 

@@ -1,4 +1,6 @@
-"""Does the simulator see? Each planted bug breaks a law in the seed that `make sim` found, and without the bug that seed holds."""
+"""Does the simulator see? Each planted bug breaks a law in the seed that `make sim` found, and
+without the bug that seed holds.
+"""
 
 import importlib.util
 from pathlib import Path

@@ -24,8 +24,15 @@ TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 
 def said(member_id, wishes=("foo",), **facts):
-    facts = {"instance_id": None, "rack_id": None, "subscribed_topic_regex": "", "server_assignor": None} | facts
-    return records.member_metadata("g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts))
+    facts = {
+        "instance_id": None,
+        "rack_id": None,
+        "subscribed_topic_regex": "",
+        "server_assignor": None,
+    } | facts
+    return records.member_metadata(
+        "g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
+    )
 
 
 def target(member_id, *partitions, topic_id=FOO):
@@ -35,7 +42,11 @@ def target(member_id, *partitions, topic_id=FOO):
 def given(partitions, epoch):
     if not partitions:
         return ()
-    return (RecordTopicPartitions(topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)),)
+    return (
+        RecordTopicPartitions(
+            topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
+        ),
+    )
 
 
 def has(member_id, *partitions, epoch=3, before=2, state=MemberState.STABLE, revoking=(), at=3):
@@ -82,11 +93,27 @@ def test_a_settled_group_keeps_every_law():
     [
         ("one-holder", ["foo-1 is held by a and by b."], [has("b", 1, 2, 3)]),
         ("one-holder", ["foo-1 is held by a and by b."], [has("b", 2, 3, revoking=(1,))]),
-        ("bounded-epochs", ["the assignment epoch 4 is above the group's 3."], [records.assignment_epoch("g", 4, 0)]),
+        (
+            "bounded-epochs",
+            ["the assignment epoch 4 is above the group's 3."],
+            [records.assignment_epoch("g", 4, 0)],
+        ),
         ("bounded-epochs", ["b is at epoch 4, above the group's 3."], [has("b", 2, 3, epoch=4)]),
-        ("bounded-epochs", ["b is at epoch -1, which means nothing."], [has("b", epoch=-1, before=-1)]),
-        ("bounded-epochs", ["b is at epoch 2 and was at 3 before."], [has("b", 2, 3, epoch=2, before=3, at=2)]),
-        ("bounded-epochs", ["b is at epoch -2 and was at 4 before."], [has("b", 2, 3, epoch=-2, before=4, at=0)]),
+        (
+            "bounded-epochs",
+            ["b is at epoch -1, which means nothing."],
+            [has("b", epoch=-1, before=-1)],
+        ),
+        (
+            "bounded-epochs",
+            ["b is at epoch 2 and was at 3 before."],
+            [has("b", 2, 3, epoch=2, before=3, at=2)],
+        ),
+        (
+            "bounded-epochs",
+            ["b is at epoch -2 and was at 4 before."],
+            [has("b", 2, 3, epoch=-2, before=4, at=0)],
+        ),
         (
             "bounded-epochs",
             ["b is at epoch 2 and has a partition that was given at 3."],
@@ -96,7 +123,11 @@ def test_a_settled_group_keeps_every_law():
         ("legal-target", ["the target gives bar-0 to nobody."], [said("b", ("bar", "foo"))]),
         ("legal-target", ["the target gives foo-1 to a and to b."], [target("b", 1, 2, 3)]),
         ("legal-target", ["the target names c, which is no member."], [target("c")]),
-        ("legal-target", ["the target gives foo-4 to b, which does not subscribe to it."], [target("b", 2, 3, 4)]),
+        (
+            "legal-target",
+            ["the target gives foo-4 to b, which does not subscribe to it."],
+            [target("b", 2, 3, 4)],
+        ),
         (
             "legal-target",
             [
@@ -117,9 +148,21 @@ def test_a_settled_group_keeps_every_law():
             ["b is at the target's epoch 3 and uses foo-4, which the target gives to nobody."],
             [has("b", 2, 3, 4)],
         ),
-        ("valid-member-epoch", ["b is STABLE at the target's epoch 3 with 1 of 2 partitions."], [has("b", 2)]),
-        ("stable-is-settled", ["the group is Stable, but b still has to give up 1 partitions."], [has("b", 2, 3, revoking=(4,))]),
-        ("stable-is-settled", ["the group is Stable, but what b uses is not its target."], [has("b", 2)]),
+        (
+            "valid-member-epoch",
+            ["b is STABLE at the target's epoch 3 with 1 of 2 partitions."],
+            [has("b", 2)],
+        ),
+        (
+            "stable-is-settled",
+            ["the group is Stable, but b still has to give up 1 partitions."],
+            [has("b", 2, 3, revoking=(4,))],
+        ),
+        (
+            "stable-is-settled",
+            ["the group is Stable, but what b uses is not its target."],
+            [has("b", 2)],
+        ),
         ("counts-agree", ["c is a member and never said anything."], [has("c", epoch=3)]),
         (
             "counts-agree",
@@ -140,7 +183,9 @@ def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsett
         "the group is Stable, but b is UNRELEASED.",
         "the group is Stable at epoch 3, but b is at 2.",
     ]
-    assert broken(group)["counts-agree"] == ["the count of settled members is {3: 2}, and a recount gives {3: 1}."]
+    assert broken(group)["counts-agree"] == [
+        "the count of settled members is {3: 2}, and a recount gives {3: 1}."
+    ]
 
 
 def test_the_holders_table_must_say_what_the_members_hold():
@@ -158,7 +203,16 @@ def test_the_holders_table_must_say_what_the_members_hold():
     }
 
 
-@pytest.mark.parametrize("name", ["subscriber_counts", "assignor_votes", "protocol_counts", "stable_members_by_epoch", "instances"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subscriber_counts",
+        "assignor_votes",
+        "protocol_counts",
+        "stable_members_by_epoch",
+        "instances",
+    ],
+)
 def test_every_counter_is_recounted(name):
     group = replay_records(SETTLED).groups["g"]
     getattr(group.saved, name)["stray"] = 1
@@ -169,7 +223,8 @@ def test_every_counter_is_recounted(name):
 @pytest.mark.parametrize(
     "changes",
     [
-        [records.group_epoch("g", 4, 7), *records.member_tombstones("g", "b")],  # dismissed: the target waits for a heartbeat
+        # dismissed: the target waits for a heartbeat
+        [records.group_epoch("g", 4, 7), *records.member_tombstones("g", "b")],
         [has("a", 0, 1, epoch=-2, before=3, at=0)],  # away
         [has("b", 2, 3, state=MemberState.UNKNOWN)],  # written by a newer coordinator
         [has("a", 0, 1, epoch=0, before=0, at=0)],  # has just taken over
@@ -215,7 +270,9 @@ class Run:
         return [action.body for action in actions if isinstance(action, Reply)]
 
     def beat(self, member_id, epoch, **facts):
-        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **facts)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id=member_id, member_epoch=epoch, **facts
+        )
         (answer,) = self.step(Arrived(1, request, 1, Caller("c", "h"), bytes(16)))
         assert answer.error_code == Code.NONE
         return answer.member_epoch
@@ -232,12 +289,20 @@ class Run:
 
 
 def test_a_real_coordinator_keeps_the_laws():
-    """Members join, one is away and replaced, a topic goes and comes again, one falls silent, all leave."""
+    """Members join, one is away and replaced, a topic goes and comes again, one falls silent, all
+    leave.
+    """
     run = Run()
-    run.join("nothing")  # subscribes to nothing: the group stays at its first epoch and has no target
+    # subscribes to nothing: the group stays at its first epoch and has no target
+    run.join("nothing")
     a = run.join("a", "foo", "bar", instance_id="i")
     b = run.join("b", "foo")
-    a = run.beat("a", a, instance_id="i", topic_partitions=(RecordTopicPartitions(topic_id=FOO, partitions=(0,)),))
+    a = run.beat(
+        "a",
+        a,
+        instance_id="i",
+        topic_partitions=(RecordTopicPartitions(topic_id=FOO, partitions=(0,)),),
+    )
     a = run.beat("a", a, instance_id="i", topic_partitions=())
     b = run.beat("b", b)
     assert run.beat("nothing", 1) == a == b == run.shard.ledger.groups["g"].saved.epoch
@@ -257,7 +322,9 @@ def test_a_law_has_one_name_and_the_sketch_is_covered():
     assert not set(GROUP_LAWS) & set(WATCHED_LAWS)
     assert set(GROUP_LAWS) == {law.__name__.replace("_", "-") for law in GROUP_LAWS.values()}
     laws = {*GROUP_LAWS, *WATCHED_LAWS}
-    assert [name for stands in TLA.values() for name in stands.split(", ") if name not in laws] == []
+    assert [
+        name for stands in TLA.values() for name in stands.split(", ") if name not in laws
+    ] == []
 
 
 def test_records_that_a_group_does_not_know_yet_break_nothing():

@@ -1,4 +1,6 @@
-"""The page of the simulator tells every fault and every law, and the histories that pages show are those that one sees."""
+"""The page of the simulator tells every fault and every law, and the histories that pages show are
+those that one sees.
+"""
 
 import re
 from pathlib import Path
@@ -17,18 +19,26 @@ ROWS = dict(re.findall(r"^\| `([a-z-]+)` \|.*?\|(.*)$", PAGE, re.MULTILINE))
 
 def test_every_fault_and_every_law_has_its_row():
     assert list(ROWS) == [*FAULTS, *GROUP_LAWS, *WATCHED_LAWS]
-    assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", PAGE, re.MULTILINE)[: len(FAULTS)] == list(FAULTS.items())
+    assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", PAGE, re.MULTILINE)[: len(FAULTS)] == list(
+        FAULTS.items()
+    )
 
 
 def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
-    stand_for = {law: {name for name, laws in TLA.items() if law in laws.split(", ")} for law in ROWS if law not in FAULTS}
+    stand_for = {
+        law: {name for name, laws in TLA.items() if law in laws.split(", ")}
+        for law in ROWS
+        if law not in FAULTS
+    }
     assert {law: set(re.findall(r"\w+", ROWS[law])) for law in stand_for} == stand_for
 
 
 @pytest.mark.parametrize("page", ["docs/simulator.md"])
 def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    shown = re.search(r"```\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text())
+    shown = re.search(
+        r"```\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text()
+    )
     printed = CliRunner().invoke(app, shown[1].split()).stdout
     lines = "\n".join(line.rstrip() for line in printed.splitlines()) + "\n"
     first, _, last = shown[2].partition("...\n")

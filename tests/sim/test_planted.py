@@ -1,4 +1,6 @@
-"""Every planted bug is where its guard is, and does something: a tiny example ends otherwise with it."""
+"""Every planted bug is where its guard is, and does something: a tiny example ends otherwise with
+it.
+"""
 
 import re
 from collections.abc import Callable
@@ -15,7 +17,15 @@ from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
 from apportion.member.consumer.machine import ConsumerMember, Settings
-from apportion.member.membership import Adopted, Answered, CoordinatorFound, SendToCoordinator, Subscribe, from_wire, to_wire
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    CoordinatorFound,
+    SendToCoordinator,
+    Subscribe,
+    from_wire,
+    to_wire,
+)
 from apportion.topics import IdPartition, TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -90,7 +100,8 @@ def join() -> ConsumerGroupHeartbeatRequest:
 def a_join_before_the_flush() -> Any:
     play = Play()
     play.create("t")
-    play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)  # its shard is seated
+    # its shard is seated
+    play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
     return play.ask(join()) in play.answers
 
 
@@ -99,15 +110,24 @@ def a_fetch_of_a_commit_before_the_flush() -> Any:
     play.create("t")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
-    commit = play.ask(OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),)), 8)
-    fetch = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    commit = play.ask(
+        OffsetCommitRequest(
+            group_id="g", topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+        ),
+        8,
+    )
+    fetch = play.ask(
+        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
+    )
     return commit in play.answers, fetch in play.answers
 
 
 def what_is_acknowledged_before_it_is_adopted() -> Any:
     def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
         said = Assignment(topic_partitions=to_wire(assigned))
-        return ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said)
+        return ConsumerGroupHeartbeatResponse(
+            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said
+        )
 
     member = ConsumerMember(Settings(group_id="g", member_id="m"))
     start, later = Instant(0, 0), Instant(1_000, 1_000)
@@ -116,7 +136,11 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
     member.step(Answered(2, accepted(1, P0, P1)), start)
     member.step(Adopted(1, (P0, P1)), start)
     member.step(Answered(3, accepted(1, P0)), start)
-    [beat] = [action.request for action in member.step(Tick(), later) if isinstance(action, SendToCoordinator)]
+    [beat] = [
+        action.request
+        for action in member.step(Tick(), later)
+        if isinstance(action, SendToCoordinator)
+    ]
     return beat.topic_partitions and from_wire(beat.topic_partitions)
 
 
@@ -164,7 +188,9 @@ def where_a_query_with_another_sink_begins() -> Any:
 
 
 def who_has_what_was_given_back() -> Any:
-    """A acknowledges foo-2 when B, for whom it was, has left: it comes back to A in the same step."""
+    """A acknowledges foo-2 when B, for whom it was, has left: it comes back to A in the same
+    step.
+    """
     world = shared()
     world.beat("B", -1)
     assert given(world.beat("A", 2, owned={"foo": [0, 1]})) == {topic_id("foo"): (0, 1, 2)}
@@ -172,7 +198,9 @@ def who_has_what_was_given_back() -> Any:
 
 
 def a_log_that_lost_a_release() -> Any:
-    """Of A's records only the first and the last are left: the one that freed foo-2 for B was superseded, and is gone."""
+    """Of A's records only the first and the last are left: the one that freed foo-2 for B was
+    superseded, and is gone.
+    """
     world = shared()
     world.beat("A", 2, owned={"foo": [0, 1]})
     assert given(world.beat("B", 3)) == {topic_id("foo"): (2,)}
@@ -181,7 +209,8 @@ def a_log_that_lost_a_release() -> Any:
     mine = [
         record
         for record in world.log
-        if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey) and record.key.member_id == "A"
+        if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey)
+        and record.key.member_id == "A"
     ]
     assert len(mine) > 2
     thinned = [record for record in world.log if record not in mine[1:-1]]
@@ -201,7 +230,8 @@ def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
     return sorted(index for topic, index in assigned if topic == topic_id("foo"))
 
 
-EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example, what comes of it without the bug, and with it
+# bug -> an example, what comes of it without the bug, and with it
+EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
     "previous-epoch": (a_beat_after_a_lost_answer, Code.NONE, Code.FENCED_MEMBER_EPOCH),
     "commit-epoch": (a_commit_of_an_older_epoch, [Code.STALE_MEMBER_EPOCH], [Code.NONE]),

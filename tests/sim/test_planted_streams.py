@@ -1,4 +1,6 @@
-"""Every law of a Streams group breaks where the bug is planted that it is there for, and holds without it."""
+"""Every law of a Streams group breaks where the bug is planted that it is there for, and holds
+without it.
+"""
 
 import pytest
 

@@ -1,10 +1,17 @@
-"""Which protocol and which assignors the applications of a world speak, and which faults befall it."""
+"""Which protocol and which assignors the applications of a world speak, and which faults befall
+it.
+"""
 
 import pytest
 
 from apportion.member.assignors.interface import Rebalance
 from apportion.member.assignors.strategy import rebalance_of, strategy
-from apportion.sim.actors.protocols import COMPATIBLE_CHOICES, CONSUMER_PROTOCOL, COOPERATIVE, draw_protocols
+from apportion.sim.actors.protocols import (
+    COMPATIBLE_CHOICES,
+    CONSUMER_PROTOCOL,
+    COOPERATIVE,
+    draw_protocols,
+)
 from apportion.sim.kernel.scenario import (
     CLASSIC,
     CONSUMER,
@@ -22,8 +29,13 @@ SEEDS = range(200)
 
 
 def spoken(protocol):
-    """For each seed the dialects of the applications of a large world, first and other; workers come first."""
-    return {seed: draw_protocols(Scenario(seed=seed, workers=3, readers=6, protocol=protocol)) for seed in SEEDS}
+    """For each seed the dialects of the applications of a large world, first and other; workers
+    come first.
+    """
+    return {
+        seed: draw_protocols(Scenario(seed=seed, workers=3, readers=6, protocol=protocol))
+        for seed in SEEDS
+    }
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
@@ -31,7 +43,11 @@ def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_
     for rows in spoken(protocol).values():
         for group in (rows[:3], rows[3:]):
             classic = [dialect for row in group for dialect in row if dialect.protocol == CLASSIC]
-            common = [name for name in classic[0].assignors if all(name in dialect.assignors for dialect in classic)]
+            common = [
+                name
+                for name in classic[0].assignors
+                if all(name in dialect.assignors for dialect in classic)
+            ]
             assert common
         assert {dialect for row in rows[:3] for dialect in row} == {COOPERATIVE, CONSUMER_PROTOCOL}
 
@@ -56,7 +72,7 @@ def test_the_protocol_of_a_world_is_what_its_applications_speak_first():
     assert sum(first == {CONSUMER, CLASSIC} for first in firsts) > len(SEEDS) * 0.9
 
 
-def test_an_application_that_changes_its_dialect_speaks_the_other_protocol_and_then_the_first_again():
+def test_an_application_changes_its_protocol_and_changes_it_back():
     for rows in spoken(MIXED).values():
         for row in rows:
             assert {row.first.protocol, row.other.protocol} == {CLASSIC, CONSUMER}
@@ -67,7 +83,9 @@ def test_an_application_that_changes_its_dialect_speaks_the_other_protocol_and_t
 @pytest.mark.parametrize("kind", ONLY_MIXED)
 @pytest.mark.parametrize("protocol", [CONSUMER, CLASSIC])
 def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
-    sentence = f"^the fault '{kind}' is for worlds of both protocols: give it the protocol 'mixed'.$"
+    sentence = (
+        f"^the fault '{kind}' is for worlds of both protocols: give it the protocol 'mixed'.$"
+    )
     with pytest.raises(ScenarioRefused, match=sentence):
         draw_scenario(1, kinds=[kind], protocol=protocol)
     with pytest.raises(ScenarioRefused, match=sentence):
@@ -76,7 +94,10 @@ def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
 
 
 def test_a_protocol_that_there_is_not_is_refused():
-    with pytest.raises(ScenarioRefused, match=r"^there is no protocol 'share'; there are consumer, classic, mixed\.$"):
+    with pytest.raises(
+        ScenarioRefused,
+        match=r"^there is no protocol 'share'; there are consumer, classic, mixed\.$",
+    ):
         Scenario(seed=1, protocol="share")
 
 
@@ -87,4 +108,6 @@ def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protoco
         (CLASSIC, drawn_unasked - set(ONLY_MIXED)),
         (CONSUMER, drawn_unasked - set(ONLY_MIXED)),
     ):
-        assert {fault.kind for seed in SEEDS for fault in draw_scenario(seed, protocol=protocol).faults} == kinds
+        assert {
+            fault.kind for seed in SEEDS for fault in draw_scenario(seed, protocol=protocol).faults
+        } == kinds

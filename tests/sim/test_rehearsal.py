@@ -22,11 +22,16 @@ def test_from_1_1_to_4_0_two_bounces_lead_by_way_of_3_9():
     assert rehearsed.held
     assert versions(rehearsed) == [2] * 12 + [11]
     assert [step.led for step in rehearsed.steps] == ([False] * 5 + [True]) * 2
-    assert [str(step.runs_as) for step in rehearsed.steps] == ["3.9 with upgrade.from=1.1"] * 6 + ["4.0"] * 6
+    assert [str(step.runs_as) for step in rehearsed.steps] == ["3.9 with upgrade.from=1.1"] * 6 + [
+        "4.0"
+    ] * 6
 
 
 def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
-    eager, cooperative = rehearse(Rehearsal(from_="2.0", to="2.3")), rehearse(Rehearsal(from_="2.4", to="2.8"))
+    eager, cooperative = (
+        rehearse(Rehearsal(from_="2.0", to="2.3")),
+        rehearse(Rehearsal(from_="2.4", to="2.8")),
+    )
     assert {step.stopped for step in eager.steps} == {12}
     assert {step.stopped for step in cooperative.steps} == {2}
 
@@ -77,17 +82,22 @@ def test_members_beat_often_enough_for_any_session(session_ms):
 
 def test_one_seed_is_one_history():
     assert rehearse(draw_rehearsal(3)) == rehearse(draw_rehearsal(3))
-    assert rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest != rehearse(Rehearsal(from_="2.4", to="2.8", seed=2)).digest
+    assert (
+        rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest
+        != rehearse(Rehearsal(from_="2.4", to="2.8", seed=2)).digest
+    )
 
 
-@pytest.mark.parametrize("seed", [*range(40), 1885, 5375])  # a SyncGroup that is refused, a JoinGroup without news: then silence
+# a SyncGroup that is refused, a JoinGroup without news: then silence
+@pytest.mark.parametrize("seed", [*range(40), 1885, 5375])
 def test_every_law_holds_in_an_upgrade_under_faults(seed):
     rehearsed = rehearse(draw_rehearsal(seed))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-@pytest.mark.parametrize("seed", [*range(15), 1052, 1132])  # a thread that cannot be read; state that nobody spoke of
+# a thread that cannot be read; state that nobody spoke of
+@pytest.mark.parametrize("seed", [*range(15), 1052, 1132])
 def test_every_law_holds_where_applicationshave_threads_that_die_one_by_one(seed, threads):
     rehearsed = rehearse(draw_rehearsal(seed, threads=threads))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
@@ -103,24 +113,33 @@ def test_an_instance_is_bounced_with_all_its_threads():
 
 def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it():
     trace = Trace()
-    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), trace)
+    rehearsed = rehearse(
+        Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), trace
+    )
     assert (sorted(rehearsed.died), rehearsed.broken) == (["app1"], None)
     (died_us,) = [line.at_us for line in trace.lines if line.text.startswith("dies: ")]
-    assert [(line.at_us, line.process) for line in trace.lines if line.text == "ends"] == [(died_us, "app1-1"), (died_us, "app1-2")]
+    assert [(line.at_us, line.process) for line in trace.lines if line.text == "ends"] == [
+        (died_us, "app1-1"),
+        (died_us, "app1-2"),
+    ]
 
 
 def running(instances, threads):
     """A cluster in which every thread is at rest, and some seconds have passed since."""
     rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
-    applications = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
-    cluster = StreamsCluster(Simulation(rehearsal.scenario), applications, AssignmentConfigs(), rehearsal.probing_ms)
+    applications = [
+        Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)
+    ]
+    cluster = StreamsCluster(
+        Simulation(rehearsal.scenario), applications, AssignmentConfigs(), rehearsal.probing_ms
+    )
     cluster.start()
     while not (cluster.is_at_rest() and cluster.simulation.now_ms > 30_000):
         cluster.simulation.run(cluster.simulation.now_us + 250_000)
     return cluster
 
 
-def test_an_instance_that_is_closed_finds_all_its_state_again_and_one_that_dies_its_last_checkpoint():
+def test_a_closed_instance_keeps_its_state_and_a_killed_one_its_last_checkpoint():
     cluster = running(instances=2, threads=2)
     closed, dead = cluster.instances
     saved = dict(dead.disk)
@@ -157,10 +176,22 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
         ({"from_": "1.1", "to": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
         ({"from_": "3.9", "to": "post-2.0"}, "no rolling bounce leads from 3.9 to post-2.0"),
         ({"from_": "2.4", "to": "4.0", "leader": 7}, "leader must be a number from 1 to 6, not 7"),
-        ({"from_": "2.4", "to": "4.0", "crash_at": 7}, "crash_at must be a number from 1 to 6, not 7"),
-        ({"from_": "2.4", "to": "4.0", "victim": "disk"}, "there is no victim 'disk'; there are instance, leader, broker"),
-        ({"from_": "2.4", "to": "4.0", "threads": 11}, "threads must be a number from 1 to 10, not 11"),
-        ({"from_": "2.4", "to": "4.0", "instances": 0}, "instances must be a number from 1 to 100, not 0"),
+        (
+            {"from_": "2.4", "to": "4.0", "crash_at": 7},
+            "crash_at must be a number from 1 to 6, not 7",
+        ),
+        (
+            {"from_": "2.4", "to": "4.0", "victim": "disk"},
+            "there is no victim 'disk'; there are instance, leader, broker",
+        ),
+        (
+            {"from_": "2.4", "to": "4.0", "threads": 11},
+            "threads must be a number from 1 to 10, not 11",
+        ),
+        (
+            {"from_": "2.4", "to": "4.0", "instances": 0},
+            "instances must be a number from 1 to 100, not 0",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_sentence(sizes, why):

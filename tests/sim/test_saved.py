@@ -26,7 +26,12 @@ FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 
 
 def said(*wishes, **facts):
-    facts = {"instance_id": None, "rack_id": None, "subscribed_topic_regex": "", "server_assignor": None} | facts
+    facts = {
+        "instance_id": None,
+        "rack_id": None,
+        "subscribed_topic_regex": "",
+        "server_assignor": None,
+    } | facts
     return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
 
 
@@ -43,7 +48,9 @@ def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, grou
 
 def given_at(parts, epoch):
     return tuple(
-        RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions))
+        RecordTopicPartitions(
+            topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
+        )
         for topic_id, partitions in parts
     )
 
@@ -132,15 +139,22 @@ def test_the_first_difference_is_named():
         return difference_or_none(live, saved_state(replay_records([*LOG, *changes])))
 
     assert differs() is None
-    assert differs(records.group_epoch("g", 3, 7)) == "groups g, epoch is 2 live and 3 in the replay."
-    assert differs(records.target_assignment("g", "b", [(BAR, (0,))])) == (
-        f"groups g, members b, target is [{BAR.hex()}-0, {FOO.hex()}-1] live and [{BAR.hex()}-0] in the replay."
+    assert (
+        differs(records.group_epoch("g", 3, 7)) == "groups g, epoch is 2 live and 3 in the replay."
     )
-    assert differs(current("b", 2, [])) == f"groups g, members b, assigned {BAR.hex()}-0 is 2 live and missing in the replay."
+    assert differs(records.target_assignment("g", "b", [(BAR, (0,))])) == (
+        f"groups g, members b, target is [{BAR.hex()}-0, {FOO.hex()}-1] live and "
+        f"[{BAR.hex()}-0] in the replay."
+    )
+    assert (
+        differs(current("b", 2, []))
+        == f"groups g, members b, assigned {BAR.hex()}-0 is 2 live and missing in the replay."
+    )
     assert differs(records.group_epoch("h", 1, 0)).startswith("groups h is SavedGroup(epoch=1, ")
     assert differs(records.group_epoch("h", 1, 0)).endswith(" in the replay and missing live.")
     assert differs(records.offset_commit("g", "foo", 0, OffsetCommitValue(offset=4))) == (
-        f"offsets g, foo, 0 is {OffsetCommitValue(offset=5)!r} live and {OffsetCommitValue(offset=4)!r} in the replay."
+        f"offsets g, foo, 0 is {OffsetCommitValue(offset=5)!r} live and "
+        f"{OffsetCommitValue(offset=4)!r} in the replay."
     )
 
 
@@ -152,7 +166,13 @@ def offset(partition, committed):
 def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_rest():
     log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
     assert compact(log, 0, True) == log
-    assert compact(log, 3, False) == [offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compact(log, 3, False) == [
+        offset(1, 1),
+        offset(0, None),
+        offset(1, 2),
+        offset(0, 3),
+        offset(1, None),
+    ]
     assert compact(log, 3, True) == [offset(1, 1), offset(1, 2), offset(0, 3), offset(1, None)]
     assert compact(log, 6, False) == [offset(0, 3), offset(1, None)]
     assert compact(log, 6, True) == [offset(0, 3)]
@@ -160,25 +180,49 @@ def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_res
 
 
 def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_rest():
-    log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(2, None), offset(1, 3), offset(0, 9)]
-    assert read_during_compaction(log, 1, 6) == [offset(0, 1), offset(0, None), offset(2, None), offset(1, 3), offset(0, 9)]
+    log = [
+        offset(0, 1),
+        offset(1, 1),
+        offset(0, None),
+        offset(1, 2),
+        offset(2, None),
+        offset(1, 3),
+        offset(0, 9),
+    ]
+    assert read_during_compaction(log, 1, 6) == [
+        offset(0, 1),
+        offset(0, None),
+        offset(2, None),
+        offset(1, 3),
+        offset(0, 9),
+    ]
     assert read_during_compaction(log, 4, 2) == log
 
 
 def test_a_claim_may_be_read_whose_release_the_cleaner_took():
     """KAFKA-19862: b has what a gave up, and the record in which a gave it up is gone."""
-    log = [*LOG[:6], current("a", 2, [(FOO, (0, 1))]), current("a", 3, [(FOO, (0,))]), current("b", 3, [(FOO, (1,))])]
+    log = [
+        *LOG[:6],
+        current("a", 2, [(FOO, (0, 1))]),
+        current("a", 3, [(FOO, (0,))]),
+        current("b", 3, [(FOO, (1,))]),
+    ]
     log.append(current("a", 4, [(FOO, (0,))]))
     left = read_during_compaction(log, 7, len(log))
     assert left == [*log[:7], log[8], log[9]]
-    assert difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left))) is None
+    assert (
+        difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left)))
+        is None
+    )
 
 
 def stays(group_id, member_id, epoch, wishes, partition):
     """A member that says what it wants, and gets it; no two members ever have one partition."""
     place = [(BAR if member_id == "a" else FOO, (partition,))]
     return [
-        records.member_metadata(group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")),
+        records.member_metadata(
+            group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")
+        ),
         records.group_epoch(group_id, epoch, epoch),
         records.target_assignment(group_id, member_id, place),
         records.assignment_epoch(group_id, epoch, 0),
@@ -188,18 +232,34 @@ def stays(group_id, member_id, epoch, wishes, partition):
 
 def ends(group_id):
     """A group that its members leave, and that is deleted."""
-    gone = [record for member_id in "ab" for record in records.member_tombstones(group_id, member_id)]
+    gone = [
+        record for member_id in "ab" for record in records.member_tombstones(group_id, member_id)
+    ]
     return [*gone, *records.group_tombstones(group_id)]
 
 
 def commits(group_id, partition, committed):
-    return [records.offset_commit(group_id, "foo", partition, None if committed is None else OffsetCommitValue(offset=committed))]
+    return [
+        records.offset_commit(
+            group_id,
+            "foo",
+            partition,
+            None if committed is None else OffsetCommitValue(offset=committed),
+        )
+    ]
 
 
 GROUPS, MEMBERS, PARTITIONS = st.sampled_from("gh"), st.sampled_from("ab"), st.integers(0, 2)
 STEPS = st.one_of(
     st.builds(commits, GROUPS, PARTITIONS, st.none() | st.integers(0, 9)),
-    st.builds(stays, GROUPS, MEMBERS, st.integers(2, 9), st.sampled_from([("foo",), ("bar", "foo"), ()]), PARTITIONS),
+    st.builds(
+        stays,
+        GROUPS,
+        MEMBERS,
+        st.integers(2, 9),
+        st.sampled_from([("foo",), ("bar", "foo"), ()]),
+        PARTITIONS,
+    ),
     st.builds(records.member_tombstones, GROUPS, MEMBERS),
     st.builds(ends, GROUPS),
 )
@@ -207,11 +267,21 @@ LOGS = st.lists(STEPS, max_size=12).map(lambda steps: [record for step in steps 
 
 
 @settings(max_examples=200, deadline=None)
-@given(LOGS, st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=3), st.floats(0, 1), st.floats(0, 1))
+@given(
+    LOGS,
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=3),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
 def test_however_often_a_log_is_cleaned_it_says_the_same(log, rounds, share, read):
-    """The last cleaner comes while the log is read. The logs of real coordinators pass the same law in the tests of `coord`."""
+    """The last cleaner comes while the log is read. The logs of real coordinators pass the same law
+    in the tests of `coord`.
+    """
     left = log
     for cleaned, drops_tombstones in rounds:
         left = compact(left, round(len(left) * cleaned), drops_tombstones)
     left = read_during_compaction(left, round(len(left) * share * read), round(len(left) * share))
-    assert difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left))) is None
+    assert (
+        difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left)))
+        is None
+    )

@@ -19,14 +19,21 @@ def test_every_seed_has_its_outcome_and_failures_are_among_them():
     found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
     assert len(found) == 35
     assert by_seed(found) == {
-        seed: stand_in.outcome(seed, Violation("one-hand", 1_500, f"seed {seed} says so") if seed in (7, 17, 27, 37) else None)
+        seed: stand_in.outcome(
+            seed,
+            Violation("one-hand", 1_500, f"seed {seed} says so")
+            if seed in (7, 17, 27, 37)
+            else None,
+        )
         for seed in range(5, 40)
     }
 
 
 def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on():
     found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
-    assert found.pop(7).broken == Violation("process-lives", 0, "the process that played it was killed by signal 9")
+    assert found.pop(7).broken == Violation(
+        "process-lives", 0, "the process that played it was killed by signal 9"
+    )
     assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
 
 
@@ -36,7 +43,9 @@ def test_the_last_seed_may_kill_its_process():
 
 
 def test_what_the_simulator_raises_is_an_outcome_of_its_seed():
-    assert play_seed(7, Draw(), stand_in.raises_at_seven).broken == Violation("no-defect", 0, "LookupError: seven")
+    assert play_seed(7, Draw(), stand_in.raises_at_seven).broken == Violation(
+        "no-defect", 0, "LookupError: seven"
+    )
     assert play_seed(8, Draw(), stand_in.raises_at_seven) == stand_in.outcome(8)
 
 
@@ -49,7 +58,9 @@ def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
 
 
 def test_a_fleet_that_cannot_start_says_so_at_once():
-    with pytest.raises(NoProcess, match=r"^no process could be started to play in: it ended with exit code 1\.$"):
+    with pytest.raises(
+        NoProcess, match=r"^no process could be started to play in: it ended with exit code 1\.$"
+    ):
         list(outcomes(range(100), 1, Draw(), Unreadable()))
 
 
@@ -61,8 +72,12 @@ class Unreadable:
 
 
 def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on():
-    found = by_seed(outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2))
-    assert found.pop(7).broken == Violation("ends", 0, "it was still being played after 2 real seconds")
+    found = by_seed(
+        outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2)
+    )
+    assert found.pop(7).broken == Violation(
+        "ends", 0, "it was still being played after 2 real seconds"
+    )
     assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
 
 
@@ -76,7 +91,8 @@ def test_figures_add_up():
         figures = figures.plus(stand_in.outcome(seed))
     assert figures == RunTotals(3, 3_006, 180_000, 6, 300, 30, 6, 9, 3)
     assert str(figures) == (
-        "3,006 steps, 3 simulated minutes, 6 rebalances, 3 broker crashes, 6 rows, slowest convergence 0.3 s, "
+        "3,006 steps, 3 simulated minutes, 6 rebalances, 3 broker crashes, 6 rows, "
+        "slowest convergence 0.3 s, "
         "longest unowned partition 0.0 s"
     )
 
@@ -112,8 +128,14 @@ def test_what_is_said_contradicts_no_seed(said):
     [
         ({"delay_us": -1}, "delay_us must be at least 0, not -1."),
         ({"delay_us": 1_000_000}, "delay_us must be at most 100000, not 1000000."),
-        ({"heartbeat_ms": 60_000, "session_ms": 300_000}, "heartbeat_ms must be at most 15000, not 60000."),
-        ({"batch_ms": 5_900, "rebalance_ms": 6_000}, "batch_ms (5900) must be 500 below rebalance_ms (6000)."),
+        (
+            {"heartbeat_ms": 60_000, "session_ms": 300_000},
+            "heartbeat_ms must be at most 15000, not 60000.",
+        ),
+        (
+            {"batch_ms": 5_900, "rebalance_ms": 6_000},
+            "batch_ms (5900) must be 500 below rebalance_ms (6000).",
+        ),
     ],
 )
 def test_a_world_that_could_not_settle_is_refused_in_a_sentence(said, why):

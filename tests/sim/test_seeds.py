@@ -24,7 +24,11 @@ def drawn_of(line):
     return Draw(kinds, sizes).scenario(int(found["seed"]))
 
 
-LINES = [line for line in Path(__file__).with_name("seeds.txt").read_text().splitlines() if not line.startswith("#")]
+LINES = [
+    line
+    for line in Path(__file__).with_name("seeds.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -33,7 +37,9 @@ def test_a_seed_that_failed_holds_now(line):
 
 
 def test_a_line_says_a_world():
-    world = drawn_of("17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew")
+    world = drawn_of(
+        "17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew"
+    )
     assert world == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
     assert drawn_of("17 faults=none - it was broken from the start").faults == ()
     with pytest.raises(AssertionError, match="not a line"):
@@ -43,7 +49,9 @@ def test_a_line_says_a_world():
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("start", SLICE[::10])
 def test_fresh_seeds_hold(start, protocol):
-    outcomes = [play(Draw(sizes={"protocol": protocol}).scenario(seed)) for seed in range(start, start + 10)]
+    outcomes = [
+        play(Draw(sizes={"protocol": protocol}).scenario(seed)) for seed in range(start, start + 10)
+    ]
     assert [outcome.broken for outcome in outcomes] == [None] * 10
     assert all(outcome.steps > 300 and outcome.digest for outcome in outcomes)
 

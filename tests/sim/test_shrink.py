@@ -11,7 +11,9 @@ from tests.sim.stand_in import outcome
 
 def world(*kinds):
     """A world with one fault of each kind, one each second."""
-    return Scenario(seed=1, faults=tuple(Fault(1_000 * (number + 1), kind) for number, kind in enumerate(kinds)))
+    return Scenario(
+        seed=1, faults=tuple(Fault(1_000 * (number + 1), kind) for number, kind in enumerate(kinds))
+    )
 
 
 def breaking(law, *needed, at_ms=60_000):
@@ -19,13 +21,18 @@ def breaking(law, *needed, at_ms=60_000):
 
     def play(scenario):
         kinds = [fault.kind for fault in scenario.faults]
-        return outcome(1, Violation(law, at_ms, "why") if all(kind in kinds for kind in needed) else None)
+        return outcome(
+            1, Violation(law, at_ms, "why") if all(kind in kinds for kind in needed) else None
+        )
 
     return play
 
 
 def test_only_the_faults_that_matter_stay():
-    shrunk = shrink_faults(world("cut", "pause", "slow", "crash", "roll", "restart"), breaking("one-hand", "pause", "roll"))
+    shrunk = shrink_faults(
+        world("cut", "pause", "slow", "crash", "roll", "restart"),
+        breaking("one-hand", "pause", "roll"),
+    )
     assert shrunk == Shrunk((1, 4), outcome(1, Violation("one-hand", 60_000, "why")), shrunk.plays)
     assert shrunk.plays < 15
 
@@ -40,19 +47,27 @@ def test_a_law_that_breaks_without_faults_needs_none():
 
 
 def test_faults_after_the_law_broke_are_not_tried():
-    shrunk = shrink_faults(world("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500))
+    shrunk = shrink_faults(
+        world("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500)
+    )
     assert (shrunk.kept, shrunk.plays) == ((0,), 3)  # all; those before; none
 
 
 def test_another_law_that_breaks_is_not_the_same_failure():
     def play(scenario):
         kinds = {fault.kind for fault in scenario.faults}
-        return outcome(1, Violation("one-hand" if kinds == {"cut", "pause"} else "no-defect", 60_000, "why"))
+        return outcome(
+            1, Violation("one-hand" if kinds == {"cut", "pause"} else "no-defect", 60_000, "why")
+        )
 
     assert shrink_faults(world("cut", "pause"), play).kept == (0, 1)
 
 
-@given(st.integers(0, 40).flatmap(lambda size: st.tuples(st.just(size), st.lists(st.sets(st.integers(0, size)), min_size=1))))
+@given(
+    st.integers(0, 40).flatmap(
+        lambda size: st.tuples(st.just(size), st.lists(st.sets(st.integers(0, size)), min_size=1))
+    )
+)
 @example((3, [{0, 3}, {1}]))
 def test_what_is_left_breaks_and_no_single_fault_can_be_left_out(given_):
     size, needed = given_

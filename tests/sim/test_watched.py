@@ -1,7 +1,8 @@
-"""Each law that the watch asks can break: something small is broken on purpose, and the law says so.
+"""Each law that the watch asks can break: something small is broken on purpose, and the law says
+so.
 
-The laws of one group are broken in test_laws.py, those of classic groups in test_classic_laws.py, those that a planted bug
-breaks in test_found.py.
+The laws of one group are broken in test_laws.py, those of classic groups in test_classic_laws.py,
+those that a planted bug breaks in test_found.py.
 """
 
 import pytest
@@ -46,12 +47,16 @@ def writes_beside_the_log(turn, group, member):
 
 def tells_the_epoch_before(verdict, settings):
     told, before = answer(verdict, settings), verdict.member.previous_epoch
-    told.member_epoch = before if before > 0 and verdict.group.has_converged() else told.member_epoch
+    told.member_epoch = (
+        before if before > 0 and verdict.group.has_converged() else told.member_epoch
+    )
     return told
 
 
 def commits_what_was_before(who, offsets, life):
-    return commit(who, {place: max(0, at - who.rng.randint(0, 3)) for place, at in offsets.items()}, life)
+    return commit(
+        who, {place: max(0, at - who.rng.randint(0, 3)) for place, at in offsets.items()}, life
+    )
 
 
 def commits_what_is_to_come(who, offsets, life):
@@ -68,10 +73,30 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
     "an answer comes twice": (FlushGate, "flushed", answers_twice, "ticket-once"),
     "nobody is given anything": (fencing, "is_blocked", blocks_all, "converges"),
     "a machine raises": (fencing, "is_blocked", raises, "no-defect"),
-    "a heartbeat writes beside the log": (timers, "arm_session", writes_beside_the_log, "replay-equals-live"),
-    "an answer tells the epoch before": (heartbeat_api, "heartbeat_response", tells_the_epoch_before, "epochs-never-back"),
-    "a consumer commits what was before": (reader, "commit", commits_what_was_before, "offsets-never-back"),
-    "a consumer commits what is to come": (reader, "commit", commits_what_is_to_come, "all-is-read"),
+    "a heartbeat writes beside the log": (
+        timers,
+        "arm_session",
+        writes_beside_the_log,
+        "replay-equals-live",
+    ),
+    "an answer tells the epoch before": (
+        heartbeat_api,
+        "heartbeat_response",
+        tells_the_epoch_before,
+        "epochs-never-back",
+    ),
+    "a consumer commits what was before": (
+        reader,
+        "commit",
+        commits_what_was_before,
+        "offsets-never-back",
+    ),
+    "a consumer commits what is to come": (
+        reader,
+        "commit",
+        commits_what_is_to_come,
+        "all-is-read",
+    ),
     "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
 }
 
@@ -91,19 +116,30 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     world = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
-    monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:-2])
+    monkeypatch.setattr(
+        coordinators, "stored_records", lambda partition: list(stored(partition))[:-2]
+    )
     broken = play(world).broken
     assert broken is not None, broken
-    assert (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
+    assert (broken.law, broken.why) == (
+        "durable",
+        "reader0.1 was told epoch 3, and now it is at 2.",
+    ), broken
 
 
 def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(monkeypatch):
-    """As of a foreign client that has a partition of which the sink has nothing. The workers of this seed begin with each log."""
+    """As of a foreign client that has a partition of which the sink has nothing. The workers of
+    this seed begin with each log.
+    """
     world = draw_scenario(1, kinds=(), duration_ms=30_000)
     assert play(world).broken is None
     commit = worker.commit
     monkeypatch.setattr(
-        worker, "commit", lambda who, offsets, *facts: commit(who, {place: at or 1 for place, at in offsets.items()}, *facts)
+        worker,
+        "commit",
+        lambda who, offsets, *facts: commit(
+            who, {place: at or 1 for place, at in offsets.items()}, *facts
+        ),
     )
     broken = play(world).broken
     assert broken is not None, broken
@@ -113,6 +149,8 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
 
 
 def test_every_law_of_the_watch_is_seen_broken():
-    on_purpose = {law for *_, law in SABOTAGE.values()} | {law for *_, law, _ in OF_CLASSIC.values()}
+    on_purpose = {law for *_, law in SABOTAGE.values()} | {
+        law for *_, law, _ in OF_CLASSIC.values()
+    }
     seen = on_purpose | {row.law for row in FOUND.values()}
     assert set(WATCHED_LAWS) - seen == set()

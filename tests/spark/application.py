@@ -1,8 +1,11 @@
-"""A Spark application for the failure tests: the group's records into one Delta table, with gates where a test may hold it.
+"""A Spark application for the failure tests: the group's records into one Delta table, with gates
+where a test may hold it.
 
-A gate is a directory. While `<gate>/closed` exists, whoever comes to the gate leaves `<gate>/entered` and waits. The gate `reading`
-stands in the executors, after the writer has read its fences; the gate `written` in the driver, after the Delta commit and before
-Spark's own; the gate `planning`, of an application with `--planning gated`, before the source is asked for the next span.
+A gate is a directory. While `<gate>/closed` exists, whoever comes to the gate leaves
+`<gate>/entered` and waits. The gate `reading` stands in the executors, after the writer has read
+its fences; the gate `written` in the driver, after the Delta commit and before Spark's own; the
+gate `planning`, of an application with `--planning gated`, before the source is asked for the next
+span.
 """
 
 import argparse
@@ -19,7 +22,8 @@ from apportion.spark import delta
 from apportion.spark.options import SourceOptions
 from apportion.spark.source import GroupSource, GroupStreamReader
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # a JVM that lives for a minute starts with a third less work
+# a JVM that lives for a minute starts with a third less work
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 
 def pass_gate(gate):
@@ -41,7 +45,9 @@ def gated(gate):
 
 
 def gated_source(gate):
-    """The source under the name of `gated`, which stops at the gate when it is asked for the next span."""
+    """The source under the name of `gated`, which stops at the gate when it is asked for the next
+    span.
+    """
 
     class Reader(GroupStreamReader):
         def latestOffset(self, start, limit):
@@ -81,10 +87,14 @@ def main():
     for option in ("bootstrap", "group", "topic", "table", "checkpoint", "gates"):
         parser.add_argument(f"--{option}", required=True)
     parser.add_argument("--starting", default="earliest")
-    parser.add_argument("--trigger", default="500 milliseconds", help='an interval, or "available now"')
+    parser.add_argument(
+        "--trigger", default="500 milliseconds", help='an interval, or "available now"'
+    )
     parser.add_argument("--planning", default="free", choices=["free", "gated"])
     parser.add_argument("--where", help="a SQL filter")
-    parser.add_argument("--option", action="append", default=[], help="one more option of the source: name=value")
+    parser.add_argument(
+        "--option", action="append", default=[], help="one more option of the source: name=value"
+    )
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], help="a Spark setting: name=value")
     args = parser.parse_args()
@@ -96,10 +106,16 @@ def main():
         name = "gated"
         spark.dataSource.register(gated_source(Path(args.gates) / "planning"))
     source = spark.readStream.format(name).option("kafka.bootstrap.servers", args.bootstrap)
-    source = source.option("kafka.group.id", args.group).option("subscribe", args.topic).option("startingOffsets", args.starting)
+    source = (
+        source.option("kafka.group.id", args.group)
+        .option("subscribe", args.topic)
+        .option("startingOffsets", args.starting)
+    )
     for pair in args.option:
         source = source.option(*pair.split("=", 1))
-    rows = source.load().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    rows = source.load().selectExpr(
+        "topic", "partition", "offset", "cast(value as string) as value"
+    )
     rows = rows.mapInArrow(gated(Path(args.gates) / "reading"), rows.schema)
     if args.where:
         rows = rows.where(args.where)
@@ -107,12 +123,17 @@ def main():
 
     def write(frame, batch_id):
         writer(frame, batch_id)
-        if batch_id > 0:  # the first batch of a checkpoint only asks the writer which table it writes to
+        # the first batch of a checkpoint only asks the writer which table it writes to
+        if batch_id > 0:
             pass_gate(Path(args.gates) / "written")
 
     query = rows.writeStream.foreachBatch(write).option("checkpointLocation", args.checkpoint)
     available_now = args.trigger == "available now"
-    query = (query.trigger(availableNow=True) if available_now else query.trigger(processingTime=args.trigger)).start()
+    query = (
+        query.trigger(availableNow=True)
+        if available_now
+        else query.trigger(processingTime=args.trigger)
+    ).start()
     print("started", flush=True)
     while not stop.is_set():
         if query.awaitTermination(0.2):

@@ -9,7 +9,10 @@ import pytest
 
 from tests.spark.harness import Stage
 
-SESSION = {"group.consumer.session.timeout.ms": "6000", "group.consumer.heartbeat.interval.ms": "500"}
+SESSION = {
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
 _numbers = itertools.count()
 
 
@@ -21,7 +24,9 @@ class Broker:
         self.start()
 
     def start(self):
-        settings = [word for name, value in SESSION.items() for word in ("--set", f"{name}={value}")]
+        settings = [
+            word for name, value in SESSION.items() for word in ("--set", f"{name}={value}")
+        ]
         command = [
             str(Path(sys.executable).with_name("apportion")),
             "serve",
@@ -31,7 +36,9 @@ class Broker:
             str(self._path),
         ]
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                [*command, *settings], stdout=subprocess.PIPE, stderr=log, text=True
+            )
         ready = self.process.stdout.readline()
         assert ready.startswith("listening on "), self._log.read_text()
         self.bootstrap = ready.split()[-1]

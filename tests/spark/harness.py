@@ -21,7 +21,9 @@ PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the 
 
 
 def until(ready, seconds=PATIENCE_S, what="it", also=()):
-    """The first true answer of `ready`. Fails after `seconds`, or when one of the applications `also` has ended."""
+    """The first true answer of `ready`. Fails after `seconds`, or when one of the applications
+    `also` has ended.
+    """
     deadline = time.monotonic() + seconds
     while not (answer := ready()):
         for application in also:
@@ -52,7 +54,11 @@ class Application:
         }
         extra, settings = given.pop("source", {}), given.pop("spark", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
-        words += [word for key, value in {"kafka.client.id": name, **extra}.items() for word in ("--option", f"{key}={value}")]
+        words += [
+            word
+            for key, value in {"kafka.client.id": name, **extra}.items()
+            for word in ("--option", f"{key}={value}")
+        ]
         words += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         self._log = stage.path / f"{name}.log"
         self._expected_end = False
@@ -67,10 +73,14 @@ class Application:
             )
 
     def tail(self):
-        return f"--- {self.name}\n" + "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
+        return f"--- {self.name}\n" + "\n".join(
+            self._log.read_text(errors="replace").splitlines()[-40:]
+        )
 
     def refuse_end(self):
-        assert self._expected_end or self.process.poll() is None, f"{self.name} ended by itself\n{self.tail()}"
+        assert self._expected_end or self.process.poll() is None, (
+            f"{self.name} ended by itself\n{self.tail()}"
+        )
 
     def close_gate(self, gate):
         (self.gates / gate / "entered").unlink(missing_ok=True)
@@ -80,11 +90,18 @@ class Application:
         (self.gates / gate / "closed").unlink(missing_ok=True)
 
     def wait_at(self, gate, seconds=PATIENCE_S):
-        until(lambda: (self.gates / gate / "entered").exists(), seconds, f"{self.name} at the gate {gate}", [self])
+        until(
+            lambda: (self.gates / gate / "entered").exists(),
+            seconds,
+            f"{self.name} at the gate {gate}",
+            [self],
+        )
 
     def batches(self, kind="commits"):
         """The numbers of the batches in Spark's own log."""
-        return sorted(int(entry.name) for entry in (self.checkpoint / kind).glob("*") if entry.name.isdigit())
+        return sorted(
+            int(entry.name) for entry in (self.checkpoint / kind).glob("*") if entry.name.isdigit()
+        )
 
     def lose(self):
         """Every process of the application is killed at one instant."""
@@ -108,22 +125,38 @@ class Stage:
     def __init__(self, path, bootstrap, name, partitions, source=None):
         """source: options of every application's source, over which those of a single one go."""
         self.source = source or {}
-        self.path, self.bootstrap, self.group, self.topic = path, bootstrap, f"{name}-group", f"{name}-topic"
+        self.path, self.bootstrap, self.group, self.topic = (
+            path,
+            bootstrap,
+            f"{name}-group",
+            f"{name}-topic",
+        )
         self.table = path / "table"
         self.cluster = Cluster(bootstrap)
         self.partitions = partitions_of(self.cluster.create_topic(self.topic, partitions))
         quiet = {"log_level": 0}  # a broker that a test has killed is no news
-        self.producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True, **quiet})
+        self.producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": "lz4",
+                "enable.idempotence": True,
+                **quiet,
+            }
+        )
         self.produced = {}
         self.applications = []
 
     def start(self, name, **options):
-        application = Application(self, name, **{**options, "source": {**self.source, **options.get("source", {})}})
+        application = Application(
+            self, name, **{**options, "source": {**self.source, **options.get("source", {})}}
+        )
         self.applications.append(application)
         return application
 
     def produce(self, count, partition=None, size=0):
-        """`count` more events, spread evenly; they are acknowledged. size: of a tail of random letters in each."""
+        """`count` more events, spread evenly; they are acknowledged. size: of a tail of random
+        letters in each.
+        """
         failed = []
 
         def delivered(error, message):
@@ -135,7 +168,10 @@ class Stage:
         for number in range(count):
             where = partition if partition is not None else number % len(self.partitions)
             self.producer.produce(
-                self.topic, f"event {len(self.produced)} {number}".encode(), partition=where, on_delivery=delivered
+                self.topic,
+                f"event {len(self.produced)} {number}".encode(),
+                partition=where,
+                on_delivery=delivered,
             )
         assert self.producer.flush(90) == 0, failed
         assert not failed, failed
@@ -147,7 +183,8 @@ class Stage:
         except TableNotFoundError:
             return []
         return sorted(
-            (row["partition"], row["offset"], row["value"]) for row in table.select(["partition", "offset", "value"]).to_pylist()
+            (row["partition"], row["offset"], row["value"])
+            for row in table.select(["partition", "offset", "value"]).to_pylist()
         )
 
     def orphans(self):
@@ -170,8 +207,14 @@ class Stage:
     def owners(self):
         """partition -> client id of its owner, as the coordinator describes it."""
         if self.source.get("kafka.group.protocol") == "classic":
-            (group,) = self.cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group).groups
-            given = {member.client_id: member.member_assignment for member in group.members if len(member.member_assignment)}
+            (group,) = self.cluster.call(
+                DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group
+            ).groups
+            given = {
+                member.client_id: member.member_assignment
+                for member in group.members
+                if len(member.member_assignment)
+            }
             return {
                 number: who
                 for who, blob in given.items()
@@ -190,14 +233,21 @@ class Stage:
     def until_owned_by(self, *names, seconds=PATIENCE_S):
         """Every partition has an owner and the owners are exactly these."""
         return until(
-            lambda: len(owned := self.owners()) == len(self.partitions) and {*owned.values()} == {*names} and owned,
+            lambda: (
+                len(owned := self.owners()) == len(self.partitions)
+                and {*owned.values()} == {*names}
+                and owned
+            ),
             seconds,
             f"owners {names}, have {self.owners()}",
             self.applications,
         )
 
     def committed(self):
-        return {place.partition: offset for place, offset in self.cluster.committed(self.group, self.partitions).items()}
+        return {
+            place.partition: offset
+            for place, offset in self.cluster.committed(self.group, self.partitions).items()
+        }
 
     def total_committed(self):
         """The sum of the group's offsets; all topics here begin at 0."""

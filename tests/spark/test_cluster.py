@@ -1,4 +1,6 @@
-"""Executors in processes of their own (`local-cluster`): they read from the broker and write the files, the driver only commits."""
+"""Executors in processes of their own (`local-cluster`): they read from the broker and write the
+files, the driver only commits.
+"""
 
 import pyarrow.parquet as pq
 import pytest
@@ -9,13 +11,21 @@ from tests.spark.harness import Stage
 
 @pytest.fixture(scope="module")
 def stage(broker, tmp_path_factory):
-    """A stage on which 20 MB of letters that do not compress went through a driver that may collect 1 MB in all."""
+    """A stage on which 20 MB of letters that do not compress went through a driver that may collect
+    1 MB in all.
+    """
     made = Stage(tmp_path_factory.mktemp("cluster"), broker.bootstrap, "cluster", 4)
     try:
         made.produce(20_000, size=1_000)
         small = {"spark.driver.maxResultSize": "1m", "spark.executor.memory": "512m"}
         limit = {"maxOffsetsPerTrigger": "10000"}
-        application = made.start("c", master="local-cluster[2,1,1024]", trigger="available now", source=limit, spark=small)
+        application = made.start(
+            "c",
+            master="local-cluster[2,1,1024]",
+            trigger="available now",
+            source=limit,
+            spark=small,
+        )
         application.wait_for_end(180)
         assert len(application.batches()) >= 3  # the first has no rows
         yield made
@@ -28,5 +38,10 @@ def test_no_row_passes_through_the_driver(stage):
 
 
 def test_one_file_holds_one_kafka_partition(stage):
-    files = [pq.read_table(path, columns=["partition"]) for path in DeltaTable(str(stage.table)).file_uris()]
-    assert sorted(file["partition"].unique().to_pylist() for file in files) == sorted([[0], [1], [2], [3]] * 2)
+    files = [
+        pq.read_table(path, columns=["partition"])
+        for path in DeltaTable(str(stage.table)).file_uris()
+    ]
+    assert sorted(file["partition"].unique().to_pylist() for file in files) == sorted(
+        [[0], [1], [2], [3]] * 2
+    )

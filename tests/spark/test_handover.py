@@ -1,4 +1,6 @@
-"""What writers leave for their source, where the directory for it is missing, cannot be made, or is not private."""
+"""What writers leave for their source, where the directory for it is missing, cannot be made, or is
+not private.
+"""
 
 import pytest
 
@@ -31,7 +33,10 @@ def test_a_query_goes_on_without_any_temporary_directory(temporary):
 
 
 def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary):
-    with pytest.raises(handover.NoPrivateDirectory, match=r"must be able to write to .*: let TMPDIR name a directory"):
+    with pytest.raises(
+        handover.NoPrivateDirectory,
+        match=r"must be able to write to .*: let TMPDIR name a directory",
+    ):
         handover.write_report(QUESTION, "/lake")
 
 

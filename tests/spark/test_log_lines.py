@@ -21,13 +21,19 @@ logging.getLogger("apportion.session").info("not shown")
 def stderr_of(setup=""):
     """What the program writes to stderr after `setup`."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(setup=setup)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", PROGRAM.format(setup=setup)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return done.stderr
 
 
 def test_a_line_has_time_level_and_logger_in_sparks_layout():
-    record = logging.LogRecord("apportion.spark", logging.WARNING, "x.py", 1, "group %s: reading again", ("g",), None)
+    record = logging.LogRecord(
+        "apportion.spark", logging.WARNING, "x.py", 1, "group %s: reading again", ("g",), None
+    )
     line = SparkLine().format(record)
     when, rest = line[:17], line[17:]
     assert re.fullmatch(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d", when)
@@ -37,15 +43,23 @@ def test_a_line_has_time_level_and_logger_in_sparks_layout():
 def test_without_a_logging_configuration_lines_are_sparks():
     line = stderr_of()
     assert re.fullmatch(
-        r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group g: topic flihgts does not exist yet\n", line
+        r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group g: topic flihgts "
+        r"does not exist yet\n",
+        line,
     ), line
 
 
 def test_a_logging_configuration_of_the_user_stays_as_it_is():
-    assert stderr_of("logging.basicConfig(format='mine %(message)s')") == "mine group g: topic flihgts does not exist yet\n"
+    assert (
+        stderr_of("logging.basicConfig(format='mine %(message)s')")
+        == "mine group g: topic flihgts does not exist yet\n"
+    )
     silent = "logging.getLogger('apportion').addHandler(logging.NullHandler())"
     assert stderr_of(silent) == ""
-    assert stderr_of("logging.lastResort = None") == 'No handlers could be found for logger "apportion.spark"\n'
+    assert (
+        stderr_of("logging.lastResort = None")
+        == 'No handlers could be found for logger "apportion.spark"\n'
+    )
 
 
 def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage):

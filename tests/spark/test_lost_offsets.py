@@ -1,6 +1,8 @@
-"""Foreign commits in a query's group: no record is passed over in silence, and each way on leads there. Only Spark is played.
+"""Foreign commits in a query's group: no record is passed over in silence, and each way on leads
+there. Only Spark is played.
 
-The broker is in this process; a micro-batch is planned by the source's owner and given to the writer by the test.
+The broker is in this process; a micro-batch is planned by the source's owner and given to the
+writer by the test.
 """
 
 import time
@@ -19,7 +21,11 @@ from apportion.spark.delta import Writer
 from apportion.spark.options import SourceOptions
 from apportion.spark.query_introspection import SourceReading
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from tests.spark.test_writer import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
@@ -28,7 +34,9 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def broker():
-    with EmbeddedBroker(**{"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 4_000}) as running:
+    with EmbeddedBroker(
+        **{"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 4_000}
+    ) as running:
         yield running
 
 
@@ -40,7 +48,9 @@ def cluster(broker):
 
 
 class Query:
-    """A query whose runs have one checkpoint: `done` is the last batch that was written, `planned` the last one at all."""
+    """A query whose runs have one checkpoint: `done` is the last batch that was written, `planned`
+    the last one at all.
+    """
 
     def __init__(self, cluster, bootstrap, path):
         self.cluster, self.bootstrap, self.path = cluster, bootstrap, path
@@ -50,7 +60,9 @@ class Query:
 
     def topic(self, records, partitions=1):
         """The places of a new topic, with so many records each."""
-        places = partitions_of(self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions))
+        places = partitions_of(
+            self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions)
+        )
         for place in places:
             self.produce(place, records)
         return places
@@ -62,7 +74,10 @@ class Query:
     def trim(self, place, offset):
         """The log begins at that offset."""
         partition = DeleteRecordsPartition(partition_index=place.partition, offset=offset)
-        request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=place.topic, partitions=(partition,)),), timeout_ms=5_000)
+        request = DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name=place.topic, partitions=(partition,)),),
+            timeout_ms=5_000,
+        )
         self.cluster.call(request, node=self.cluster.leader(place).node_id)
 
     def commits(self, place, offset, metadata=FOREIGN):
@@ -70,11 +85,19 @@ class Query:
         self.cluster.commit(self.group, {place: offset}, metadata=metadata)
 
     def starts(self, *places, source=None, **options):
-        """A new run of the query, of the topics of these places; a batch that was not written is written first."""
+        """A new run of the query, of the topics of these places; a batch that was not written is
+        written first.
+        """
         self.stops()
         topics = ",".join(dict.fromkeys(place.topic for place in places))
-        given = {"kafka.bootstrap.servers": self.bootstrap, "kafka.group.id": self.group, "subscribe": topics}
-        self.owner = BatchMember(SourceOptions.parse(given | {"startingOffsets": "earliest"} | (source or {})))
+        given = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "kafka.group.id": self.group,
+            "subscribe": topics,
+        }
+        self.owner = BatchMember(
+            SourceOptions.parse(given | {"startingOffsets": "earliest"} | (source or {}))
+        )
         self.writer = Writer(str(self.path), **options)
         if self.planned != self.done:
             self.write()
@@ -86,7 +109,12 @@ class Query:
 
     def write(self):
         rows = [
-            {"topic": place.topic, "partition": place.partition, "offset": offset, "city": place.topic}
+            {
+                "topic": place.topic,
+                "partition": place.partition,
+                "offset": offset,
+                "city": place.topic,
+            }
             for place, bounds in self.planned.ranges.items()
             for offset in range(*bounds)
         ]
@@ -112,7 +140,9 @@ class Query:
 
     def offsets(self, place):
         """Those of the partition that the table has, in their order."""
-        return [offset for partition, offset in stored(str(self.path)) if partition == place.partition]
+        return [
+            offset for partition, offset in stored(str(self.path)) if partition == place.partition
+        ]
 
 
 @pytest.fixture
@@ -132,15 +162,22 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
     query.starts(place)
     said = query.loses({place: 8})
     assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
-    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(6, FOREIGN)  # the evidence
+    # the evidence
+    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(
+        6, FOREIGN
+    )
     query.starts(place, rewind=True)
     query.runs_until({place: 8})
     assert query.offsets(place) == [3, 4, 5, 6, 7]
-    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(8, metadata_of((str(query.path),)))
+    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(
+        8, metadata_of((str(query.path),))
+    )
 
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
-def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(query, way_on):
+def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(
+    query, way_on
+):
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
     query.starts(old)
     query.runs_until({old: 4})
@@ -149,14 +186,19 @@ def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_clien
     query.trim(new, 2)
     query.starts(old, new)
     said = query.loses({new: 8})
-    assert "the sink has nothing of it, but the batch starts at 5, which did not come from the sink" in said
+    assert (
+        "the sink has nothing of it, but the batch starts at 5, which did not come from the sink"
+        in said
+    )
     assert "it goes back to 2" in said
     query.starts(old, new, **way_on)
     query.runs_until({new: 8})
     assert query.offsets(new) == [2, 3, 4, 5, 6, 7] if "rewind" in way_on else [5, 6, 7]
 
 
-def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_lost(query, monkeypatch, tmp_path):
+def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_lost(
+    query, monkeypatch, tmp_path
+):
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
     query.starts(old)
     query.runs_until({old: 4})
@@ -192,7 +234,9 @@ def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query):
         ("", "a consumer, a query that does not belong there, or somebody who set the offsets"),
     ],
 )
-def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(query, metadata, who):
+def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(
+    query, metadata, who
+):
     (place,) = query.topic(4)
     query.starts(place)
     query.runs_until({place: 4})
@@ -201,7 +245,10 @@ def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may
     query.commits(place, 7, metadata)
     query.starts(place)
     said = query.loses({place: 13})
-    assert f"Something else has committed in group {query.group}, past what {query.path} holds: {who}; or this writer was" in said
+    assert (
+        f"Something else has committed in group {query.group}, past what {query.path} "
+        f"holds: {who}; or this writer was" in said
+    )
     assert "or the table was restored to an earlier version" in said
     assert "The records are still in the topic" in said
 
@@ -211,9 +258,14 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
     both = (str(query.path), "/lake/second")
     query.commits(place, 7, metadata_of(both))
     for bounds in ((0, 5), (7, 9)):
-        query.writer, query.planned = Writer(str(query.path)), EMPTY_SPAN._replace(id="a", ranges={place: bounds}, sinks=both)
+        query.writer, query.planned = (
+            Writer(str(query.path)),
+            EMPTY_SPAN._replace(id="a", ranges={place: bounds}, sinks=both),
+        )
         if bounds[0]:
-            with pytest.raises(LostOffsets, match="holds: a consumer, a query that does not belong there") as caught:
+            with pytest.raises(
+                LostOffsets, match="holds: a consumer, a query that does not belong there"
+            ) as caught:
                 query.write()
             assert "/lake/second" not in str(caught.value)
         else:
@@ -231,7 +283,10 @@ def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_err
     query.starts(place)
     said = query.loses({place: 20})
     assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in said
-    assert "delta.Writer(..., rewind=True, fail_on_data_loss=False) and the source's option failOnDataLoss=false" in said
+    assert (
+        "delta.Writer(..., rewind=True, fail_on_data_loss=False) and the source's option "
+        "failOnDataLoss=false" in said
+    )
     query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
     query.runs_until({place: 20})
     assert query.offsets(place) == [*range(5), *range(7, 20)]
@@ -257,5 +312,8 @@ def test_records_that_are_gone_are_not_gone_back_to(query):
     query.produce(place, 4)
     query.trim(place, 7)
     query.starts(place, source={"failOnDataLoss": "false"}, rewind=True)
-    assert "The records in [5, 7) are no longer in the topic: delta.Writer(..., fail_on_data_loss=False)" in query.loses({place: 9})
+    assert (
+        "The records in [5, 7) are no longer in the topic: delta.Writer(..., "
+        "fail_on_data_loss=False)" in query.loses({place: 9})
+    )
     assert stored(str(query.path)) == every((0, 0, 5))

@@ -1,4 +1,6 @@
-"""A group belongs to one sink: who would bring it a second one is refused, and where harm was done the query goes back."""
+"""A group belongs to one sink: who would bring it a second one is refused, and where harm was done
+the query goes back.
+"""
 
 import pytest
 
@@ -29,12 +31,16 @@ def refusal(query):
     return ended(query, ENDS_WITHIN_S)
 
 
-def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_goes_on(stage, writing):
+def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_goes_on(
+    stage, writing
+):
     stage.produce(40)
     innocent = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
     claimed = OffsetAndMetadata(10, metadata_of((str(stage.table),)))
-    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
+    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(
+        stage.partitions, claimed
+    )
     other = stage.path / "other"
     said = refusal(writing(delta.Writer(str(other)), "checkpoint-of-another"))
     assert f"group {stage.group}: it belongs to the sink {stage.table}, " in said
@@ -42,7 +48,9 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
     assert "Give this query a group of its own (kafka.group.id)" in said
     with (
         Consumer(stage.bootstrap, stage.group, topics=stage.topic, auto_commit=True) as consumer,
-        pytest.raises(AnotherSink, match=f"group {stage.group}: it belongs to the sink {stage.table}"),
+        pytest.raises(
+            AnotherSink, match=f"group {stage.group}: it belongs to the sink {stage.table}"
+        ),
     ):
         until(lambda: consumer.poll(100), what="the refusal")
     stage.produce(40)
@@ -52,21 +60,31 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
     assert not other.exists()
     innocent.stop()
     stage.produce(4)
-    said = refusal(writing(delta.Writer(str(other))))  # the checkpoint of the first, and another table
-    assert f"this checkpoint belongs to a query that writes to {stage.table}, and now it is to write to {other}" in said
+    # the checkpoint of the first, and another table
+    said = refusal(writing(delta.Writer(str(other))))
+    assert (
+        f"this checkpoint belongs to a query that writes to {stage.table}, and now it is "
+        f"to write to {other}" in said
+    )
 
 
-def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_checkpoint_with_rewind(stage, writing):
+def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_checkpoint_with_rewind(
+    stage, writing
+):
     stage.produce(40)
     first = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
     first.stop()
     until(lambda: not stage.owners(), what="the group without members")
     stage.produce(40)
-    stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 15))  # as a foreign client would
+    # as a foreign client would
+    stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 15))
     said = refusal(writing(delta.Writer(str(stage.table))))
     assert "the sink has everything below offset 10, but the batch starts at 15: 5 lost" in said
-    assert f"Something else has committed in group {stage.group}, past what {stage.table} holds" in said
+    assert (
+        f"Something else has committed in group {stage.group}, past what {stage.table} holds"
+        in said
+    )
     assert "The records are still in the topic" in said
     assert "delta.Writer(..., rewind=True)" in said
     writing(delta.Writer(str(stage.table), rewind=True))
@@ -76,9 +94,12 @@ def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_check
     assert stage.rows() == stage.expected()
 
 
-def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_its_checkpoint(stage, writing):
+def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_its_checkpoint(
+    stage, writing
+):
     stage.produce(40)
-    stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 5))  # as a consumer of before would
+    # as a consumer of before would
+    stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 5))
     said = refusal(writing(delta.Writer(str(stage.table))))
     assert f"that did not come from {stage.table}" in said
     assert "start again, with the same checkpoint and delta.Writer(..., adopt=True)" in said
@@ -89,9 +110,14 @@ def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_i
     stage.produce(40)
     stage.table = stage.table.rename(stage.path / "moved")
     said = refusal(writing(delta.Writer(str(stage.table))))
-    assert "or, if the table was moved, stop all members of the group and start again, with the same checkpoint" in said
+    assert (
+        "or, if the table was moved, stop all members of the group and start again, with "
+        "the same checkpoint" in said
+    )
     writing(delta.Writer(str(stage.table), adopt=True))
     until(lambda: stage.total_committed() == 80, 180, "the group's offsets")
     claimed = OffsetAndMetadata(20, metadata_of((str(stage.table),)))
-    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
+    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(
+        stage.partitions, claimed
+    )
     assert stage.rows() == stage.expected(lambda partition, offset: offset >= 5)

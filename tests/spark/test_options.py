@@ -28,13 +28,17 @@ def test_the_three_required_options_are_enough():
 
 
 def test_option_names_are_read_in_any_case():
-    options = SourceOptions.parse({**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"})
+    options = SourceOptions.parse(
+        {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
+    )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
 def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
     options = SourceOptions.parse({**GOOD, "startingOffsets": '{"flights":{"0":23,"1":-1}}'})
-    assert options.starting == StartingOffsets(EARLIEST, {("flights", 0): 23, ("flights", 1): LATEST})
+    assert options.starting == StartingOffsets(
+        EARLIEST, {("flights", 0): 23, ("flights", 1): LATEST}
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,13 +59,23 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
         ({"startingOffsets": "soon"}, "give earliest, latest, or JSON"),
         ({"startingOffsets": '{"flights":{"0":-3}}'}, "gives flights-0 the offset -3"),
         ({"startingOffsets": '{"trains":{"0":1}}'}, "names topic trains, which subscribe does not"),
-        ({"kafka.group.protocol": "generic"}, "kafka.group.protocol is 'generic': give consumer (KIP-848), or classic for brokers"),
-        ({"kafka.session.timeout.ms": "9000"}, "is for kafka.group.protocol=classic: with consumer the broker decides"),
+        (
+            {"kafka.group.protocol": "generic"},
+            "kafka.group.protocol is 'generic': give consumer (KIP-848), or classic for brokers",
+        ),
+        (
+            {"kafka.session.timeout.ms": "9000"},
+            "is for kafka.group.protocol=classic: with consumer the broker decides",
+        ),
         (
             {"kafka.group.protocol": "classic", "kafka.group.remote.assignor": "uniform"},
-            "is for kafka.group.protocol=consumer: with classic the members assign, by cooperative-sticky",
+            "is for kafka.group.protocol=consumer: with classic the members assign, by "
+            "cooperative-sticky",
         ),
-        ({"kafka.partition.assignment.strategy": "range"}, "spoken here with cooperative-sticky alone"),
+        (
+            {"kafka.partition.assignment.strategy": "range"},
+            "spoken here with cooperative-sticky alone",
+        ),
     ],
 )
 def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, said):
@@ -75,16 +89,29 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, sa
     [
         (
             "startingoffset",
-            "option startingoffset is unknown (Spark hands names over in lower case): did you mean startingOffsets?",
+            "option startingoffset is unknown (Spark hands names over in lower case): did "
+            "you mean startingOffsets?",
         ),
         ("startingOffset", "option startingOffset is unknown: did you mean startingOffsets?"),
         (
             "subscribepattern",
-            "option subscribePattern cannot be used: subscriptions by pattern are not supported yet; name the topics in subscribe.",
+            "option subscribePattern cannot be used: subscriptions by pattern are not "
+            "supported yet; name the topics in subscribe.",
         ),
-        ("kafka.security.protocol", "option kafka.security.protocol cannot be used: only plain connections are supported yet."),
-        ("kafka.ssl.keystore.type", "option kafka.ssl.keystore.type cannot be used: only plain connections are supported yet."),
-        ("kafka.sasl.mechanism", "option kafka.sasl.mechanism cannot be used: only plain connections are supported yet."),
+        (
+            "kafka.security.protocol",
+            "option kafka.security.protocol cannot be used: only plain connections are "
+            "supported yet.",
+        ),
+        (
+            "kafka.ssl.keystore.type",
+            "option kafka.ssl.keystore.type cannot be used: only plain connections are "
+            "supported yet.",
+        ),
+        (
+            "kafka.sasl.mechanism",
+            "option kafka.sasl.mechanism cannot be used: only plain connections are supported yet.",
+        ),
     ],
 )
 def test_a_refused_option_is_shown_as_it_is_documented(option, sentence):

@@ -32,10 +32,14 @@ def test_a_broker_that_is_gone_for_a_minute_and_comes_back(own_broker, stage_on)
     assert stage.rows() == stage.expected()
 
 
-def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(own_broker, stage_on):
+def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(
+    own_broker, stage_on
+):
     stage = stage_on(own_broker.bootstrap)
     stage.produce(400)
-    application = stage.start("once", trigger="available now", source={"maxOffsetsPerTrigger": "100"})
+    application = stage.start(
+        "once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}
+    )
     application.close_gate("written")
     application.wait_at("written")
     halted = host.suspend(own_broker.process.pid)

@@ -16,7 +16,13 @@ from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.rule import MembershipFailed
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.member.classic.requests import NO_GENERATION, ClassicSettings, Generation, join_request, sync_request
+from apportion.member.classic.requests import (
+    NO_GENERATION,
+    ClassicSettings,
+    Generation,
+    join_request,
+    sync_request,
+)
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
 from apportion.spark.batch_member import BatchMember
@@ -63,7 +69,12 @@ def owner_of(broker, protocol):
     owners = []
 
     def make(group, topic, **options):
-        given = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.group.id": group, "subscribe": topic, **options}
+        given = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "kafka.group.id": group,
+            "subscribe": topic,
+            **options,
+        }
         given |= CLASSIC if protocol == "classic" else {}
         owners.append(BatchMember(SourceOptions.parse(given)))
         return owners[-1]
@@ -79,18 +90,29 @@ def produce(cluster, place, count):
 
 @pytest.fixture
 def haunt(cluster, protocol):
-    """`haunt(group, topic)`: a member has joined the group, has been given both partitions, and is never heard of again."""
+    """`haunt(group, topic)`: a member has joined the group, has been given both partitions, and is
+    never heard of again.
+    """
     return functools.partial(haunt_classic if protocol == "classic" else haunt_consumer, cluster)
 
 
 def haunt_classic(cluster, group, topic):
     ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
-    named = cluster.call(join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group)
-    joined = cluster.call(join_request(ghost, named.member_id, (topic,), (), NO_GENERATION, None), coordinator=group)
+    named = cluster.call(
+        join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group
+    )
+    joined = cluster.call(
+        join_request(ghost, named.member_id, (topic,), (), NO_GENERATION, None), coordinator=group
+    )
     everything = encode_assignment(Given((TopicParts(topic, (0, 1)),)))
     plan = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=everything),)
     generation = Generation(joined.generation_id, "cooperative-sticky", assignments=plan)
-    assert cluster.call(sync_request(ghost, joined.member_id, generation), coordinator=group).assignment == everything
+    assert (
+        cluster.call(
+            sync_request(ghost, joined.member_id, generation), coordinator=group
+        ).assignment
+        == everything
+    )
 
 
 def haunt_consumer(cluster, group, topic):
@@ -106,7 +128,9 @@ def haunt_consumer(cluster, group, topic):
 
 
 def span_where(owner, previous, ready, limit=None):
-    """The first span for which `ready` holds, every one before it treated as Spark does: written, then handed back."""
+    """The first span for which `ready` holds, every one before it treated as Spark does: written,
+    then handed back.
+    """
     deadline = time.monotonic() + 60
     while not ready(previous := owner.next_span(previous, limit)):
         assert time.monotonic() < deadline, previous
@@ -130,9 +154,15 @@ def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(c
     produce(cluster, place, 8)
     owner = owner_of("late-commit", "late", startingOffsets="earliest")
     batch = span_where(owner, EMPTY_SPAN, lambda span: place in span.ranges, limit=5)
-    assert (dict(batch.ranges), cluster.committed("late-commit", [place])) == ({place: (0, 5)}, {place: 0})
+    assert (dict(batch.ranges), cluster.committed("late-commit", [place])) == (
+        {place: (0, 5)},
+        {place: 0},
+    )
     following = span_where(owner, batch, lambda span: span != batch, limit=5)
-    assert (dict(following.ranges), cluster.committed("late-commit", [place])) == ({place: (5, 8)}, {place: 5})
+    assert (dict(following.ranges), cluster.committed("late-commit", [place])) == (
+        {place: (5, 8)},
+        {place: 5},
+    )
 
 
 def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, owner_of):
@@ -143,7 +173,10 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
     first.close()
     again = owner_of("restarted", "restart", startingOffsets="earliest")
     following = span_where(again, batch, lambda span: span != batch, limit=5)
-    assert (dict(following.ranges), cluster.committed("restarted", [place])) == ({place: (5, 8)}, {place: 5})
+    assert (dict(following.ranges), cluster.committed("restarted", [place])) == (
+        {place: (5, 8)},
+        {place: 5},
+    )
 
 
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(owner_of, monkeypatch):
@@ -155,17 +188,22 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(owner_of, mo
     assert told == (
         "group nobody-group at 127.0.0.1:1: nothing to read for N s: "
         "no connection to the broker at 127.0.0.1:1: Connection refused; "
-        "see that a broker listens there and can be reached from this host, or give another kafka.bootstrap.servers"
+        "see that a broker listens there and can be reached from this host, or give "
+        "another kafka.bootstrap.servers"
     )
 
 
-def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(cluster, owner_of, haunt, monkeypatch):
+def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
+    cluster, owner_of, haunt, monkeypatch
+):
     monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 1.0)
     places = partitions_of(cluster.create_topic("slow", 2))
     haunt("slow-group", "slow")
     owner = owner_of("slow-group", "slow", startingOffsets="earliest")
     produce(cluster, places[0], 1)
-    assert set(span_where(owner, EMPTY_SPAN, lambda span: len(span.ranges) == 2).ranges) == set(places)
+    assert set(span_where(owner, EMPTY_SPAN, lambda span: len(span.ranges) == 2).ranges) == set(
+        places
+    )
 
 
 def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster, owner_of, haunt):
@@ -215,7 +253,9 @@ def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, owner_of
 
 
 def two_of_eight(cluster, owner_of, name):
-    """A topic and a group of that name: the topic, the group, the topic's two partitions with eight records each, an owner."""
+    """A topic and a group of that name: the topic, the group, the topic's two partitions with eight
+    records each, an owner.
+    """
     places = partitions_of(cluster.create_topic(name, 2))
     for place in places:
         produce(cluster, place, 8)
@@ -223,53 +263,77 @@ def two_of_eight(cluster, owner_of, name):
 
 
 def begun(owner, table):
-    """The first span that reads, of a query whose writer announces this table; the writer plays no other part."""
+    """The first span that reads, of a query whose writer announces this table; the writer plays no
+    other part.
+    """
     asking = owner.next_span(EMPTY_SPAN, None)
     handover.write_report(asking, table)
     return span_where(owner, asking, lambda span: span.ranges and not span.question_number)
 
 
-def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(cluster, owner_of, protocol):
+def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(
+    cluster, owner_of, protocol
+):
     topic, group, places, owner = two_of_eight(cluster, owner_of, f"one-sink-{protocol}")
     batch = begun(owner, "/lake/flights")
     assert dict(batch.ranges) == dict.fromkeys(places, (0, 8))
     claimed = dict.fromkeys(places, OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}'))
     assert cluster.committed_offsets(group, places) == claimed
     stray = owner_of(group, topic, startingOffsets="earliest")
-    with pytest.raises(AnotherSink, match=rf"group {group}: it belongs to the sink /lake/flights, .* writes to /lake/other"):
+    with pytest.raises(
+        AnotherSink,
+        match=rf"group {group}: it belongs to the sink /lake/flights, .* writes to /lake/other",
+    ):
         begun(stray, "/lake/other")
-    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+    with Consumer(
+        cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)
+    ) as consumer:
         following = owner.next_span(batch, None)
-        with pytest.raises(AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"):
+        with pytest.raises(
+            AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"
+        ):
             while not consumer.poll(100):
                 following = owner.next_span(following, None)
         assert {event.what for event in consumer.session.history()} == {"left"}, "it has joined"
-    assert cluster.committed_offsets(group, places) == {place: one._replace(offset=8) for place, one in claimed.items()}
+    assert cluster.committed_offsets(group, places) == {
+        place: one._replace(offset=8) for place, one in claimed.items()
+    }
     last = span_where(owner, following, lambda span: len(span.ranges) == 2)
     assert last.end_offsets() == dict.fromkeys(places, 8)
 
 
-def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(cluster, owner_of, protocol):
+def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(
+    cluster, owner_of, protocol
+):
     topic, group, places, owner = two_of_eight(cluster, owner_of, f"early-{protocol}")
-    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+    with Consumer(
+        cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)
+    ) as consumer:
         while len(consumer.assignment) < 2:
             consumer.poll(100)
         question = owner.next_span(EMPTY_SPAN, None)
-        handover.write_report(question, "/lake/flights", has_records=True)  # a table of before, which need not wait
+        # a table of before, which need not wait
+        handover.write_report(question, "/lake/flights", has_records=True)
         following = question
         while not following.ranges:
             following = owner.next_span(following, None)
             consumer.poll(0)
         owner.close()
-        with pytest.raises(AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"):
+        with pytest.raises(
+            AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"
+        ):
             while True:
                 consumer.poll(100)
         assert consumer.session.history()[-1].what == "left"
     (gained,) = following.ranges
-    assert cluster.committed_offsets(group, places)[gained] == OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}')
+    assert cluster.committed_offsets(group, places)[gained] == OffsetAndMetadata(
+        0, '{"sinks":["/lake/flights"]}'
+    )
 
 
-def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(cluster, owner_of, protocol):
+def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(
+    cluster, owner_of, protocol
+):
     topic, group = f"silent-{protocol}", f"silent-{protocol}"
     places = partitions_of(cluster.create_topic(topic, 2))
     for place in places:
@@ -281,16 +345,26 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
             consumer.poll(100)
         question = owner.next_span(EMPTY_SPAN, None)
         handover.write_report(question, "/lake/flights")
-        with pytest.raises(AnotherSink, match=rf"group {group}: it has members \(1\) that have not said which sink they write to"):
+        with pytest.raises(
+            AnotherSink,
+            match=(
+                rf"group {group}: it has members \(1\) that have not said which sink they "
+                r"write to"
+            ),
+        ):
             while True:
                 assert owner.next_span(question, None) is question
                 consumer.poll(0)
         assert len(consumer.assignment) == 2, "the newcomer has joined"
         consumer.commit(dict.fromkeys(consumer.assignment, 8))
-    assert cluster.committed_offsets(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, ""))
+    assert cluster.committed_offsets(group, places) == dict.fromkeys(
+        places, OffsetAndMetadata(8, "")
+    )
 
 
-def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(cluster, owner_of, protocol):
+def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(
+    cluster, owner_of, protocol
+):
     group, topics = f"sources-{protocol}", [f"left-{protocol}", f"right-{protocol}"]
     places = [partitions_of(cluster.create_topic(topic, 1))[0] for topic in topics]
     owners = [owner_of(group, topic, startingOffsets="earliest") for topic in topics]
@@ -298,19 +372,26 @@ def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its
     for span in spans:
         handover.write_report(span, "/lake/both")
     began_s = time.monotonic()
-    spans = [span_where(owner, span, lambda span: span.ranges) for owner, span in zip(owners, spans, strict=True)]
+    spans = [
+        span_where(owner, span, lambda span: span.ranges)
+        for owner, span in zip(owners, spans, strict=True)
+    ]
     assert [dict(span.ranges) for span in spans] == [{place: (0, 0)} for place in places]
     assert time.monotonic() - began_s < 9, "one has waited for the other's session"
 
 
-def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(cluster, owner_of, protocol):
+def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(
+    cluster, owner_of, protocol
+):
     topic, group = f"gone-{protocol}", f"gone-{protocol}"
     (place,) = partitions_of(cluster.create_topic(topic, 1))
     produce(cluster, place, 8)
     owner = owner_of(group, topic, startingOffsets="earliest")
     question = owner.next_span(EMPTY_SPAN, None)
     handover.write_report(question, "/lake/flights")
-    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+    with Consumer(
+        cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)
+    ) as consumer:
         while not consumer.assignment:
             consumer.poll(100)
         assert owner.next_span(question, None) is question
@@ -318,7 +399,9 @@ def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(clu
     assert (batch.ranges, batch.sinks) == ({place: (0, 8)}, ("/lake/flights",))
 
 
-def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(cluster, owner_of, protocol):
+def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
+    cluster, owner_of, protocol
+):
     _, group, places, owner = two_of_eight(cluster, owner_of, f"moved-{protocol}")
     batch = begun(owner, "/lake/flights")
     handover.write_report(batch, "/lake/moved", adopt=True)
@@ -327,10 +410,14 @@ def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
     handover.write_report(question, "/lake/moved", adopt=True)
     following = span_where(owner, question, lambda span: not span.question_number)
     assert (following.sinks, following.end_offsets()) == (("/lake/moved",), question.end_offsets())
-    assert cluster.committed_offsets(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, '{"sinks":["/lake/moved"]}'))
+    assert cluster.committed_offsets(group, places) == dict.fromkeys(
+        places, OffsetAndMetadata(8, '{"sinks":["/lake/moved"]}')
+    )
 
 
-def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(cluster, owner_of, protocol):
+def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(
+    cluster, owner_of, protocol
+):
     topic, group = f"static-{protocol}", f"static-{protocol}"
     (place,) = partitions_of(cluster.create_topic(topic, 1))
     produce(cluster, place, 8)

@@ -1,4 +1,6 @@
-"""What one query is told: faults in its options and its plan, lost data, columns. One Spark session serves all tests."""
+"""What one query is told: faults in its options and its plan, lost data, columns. One Spark session
+serves all tests.
+"""
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -24,11 +26,18 @@ def test_the_columns_are_those_of_sparks_own_kafka_source(source):
         ("timestamp", "timestamp"),
         ("timestampType", "int"),
     ]
-    assert source(includeHeaders="true").dtypes[-1] == ("headers", "array<struct<key:string,value:binary>>")
+    assert source(includeHeaders="true").dtypes[-1] == (
+        "headers",
+        "array<struct<key:string,value:binary>>",
+    )
 
 
 def test_a_missing_group_is_refused_before_any_job_starts(spark, stage):
-    reader = spark.readStream.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap).option("subscribe", "t")
+    reader = (
+        spark.readStream.format("apportion")
+        .option("kafka.bootstrap.servers", stage.bootstrap)
+        .option("subscribe", "t")
+    )
     with pytest.raises(AnalysisException, match=r"option kafka\.group\.id is missing"):
         reader.load()
 
@@ -40,7 +49,11 @@ def test_a_batch_read_is_refused_with_the_way_out(spark, stage):
 
 
 def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(stage, source):
-    writer = source().writeStream.format("apportion").option("checkpointLocation", str(stage.path / "checkpoint-sink"))
+    writer = (
+        source()
+        .writeStream.format("apportion")
+        .option("checkpointLocation", str(stage.path / "checkpoint-sink"))
+    )
     with pytest.raises(StreamingQueryException) as failure:
         writer.start().awaitTermination(60)
     assert NO_WRITER in str(failure.value)
@@ -49,19 +62,42 @@ def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(stag
 def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(source):
     with pytest.raises(AnalysisException) as failure:
         source(startingOffset="earliest")
-    sentence = "option startingoffset is unknown (Spark hands names over in lower case): did you mean startingOffsets?"
+    sentence = (
+        "option startingoffset is unknown (Spark hands names over in lower case): did you "
+        "mean startingOffsets?"
+    )
     assert sentence in str(failure.value)
 
 
 def test_every_field_of_a_record_arrives(stage, source, started):
-    records = [(b"k", b"v", (("h", b"x"),)), (None, None, ()), (b"", b"", (("h", None), ("h", b"")))]
-    stage.cluster.produce(stage.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123))
+    records = [
+        (b"k", b"v", (("h", b"x"),)),
+        (None, None, ()),
+        (b"", b"", (("h", None), ("h", b""))),
+    ]
+    stage.cluster.produce(
+        stage.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123)
+    )
     seen = []
     started(source(includeHeaders="true"), lambda frame, number: seen.extend(frame.collect()))
     until(lambda: len(seen) == 3, what="three rows")
-    rows = [(row.key, row.value, row.partition, row.offset, row.timestamp.timestamp(), row.timestampType) for row in seen]
-    assert rows == [(key, value, 1, at, 1_700_000_000.123, 0) for at, (key, value, _) in enumerate(records)]
-    assert [[tuple(header) for header in row.headers or ()] for row in seen] == [list(headers) for *_, headers in records]
+    rows = [
+        (
+            row.key,
+            row.value,
+            row.partition,
+            row.offset,
+            row.timestamp.timestamp(),
+            row.timestampType,
+        )
+        for row in seen
+    ]
+    assert rows == [
+        (key, value, 1, at, 1_700_000_000.123, 0) for at, (key, value, _) in enumerate(records)
+    ]
+    assert [[tuple(header) for header in row.headers or ()] for row in seen] == [
+        list(headers) for *_, headers in records
+    ]
 
 
 def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
@@ -74,13 +110,20 @@ def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
 
 def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, source, started):
     (other,) = partitions_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
-    both = source().union(source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic}))
+    both = source().union(
+        source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic})
+    )
     started(both.withColumn("value", F.col("value").cast("string")))
     for number in (1, 2):
         stage.produce(40)
         stage.cluster.produce(other, encode_batch([(None, b"other", ())] * 10, timestamp_ms=1))
-        until(lambda number=number: len(stage.rows()) == 50 * number, what="each record of both topics")
-    assert stage.rows() == sorted([*stage.expected(), *((0, offset, "other") for offset in range(20))])
+        until(
+            lambda number=number: len(stage.rows()) == 50 * number,
+            what="each record of both topics",
+        )
+    assert stage.rows() == sorted(
+        [*stage.expected(), *((0, offset, "other") for offset in range(20))]
+    )
 
 
 def test_two_sources_of_one_topic_are_refused(stage, source, started):
@@ -92,13 +135,21 @@ def test_two_sources_of_one_topic_are_refused(stage, source, started):
 @pytest.mark.parametrize(
     ("stateful", "operator", "mode"),
     [
-        (lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")), "StateStore", "update"),
+        (
+            lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
+            "StateStore",
+            "update",
+        ),
         (lambda rows: rows.dropDuplicates(["key"]), "StreamingDeduplicate", "append"),
     ],
 )
-def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(stage, source, stateful, operator, mode):
+def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
+    stage, source, stateful, operator, mode
+):
     stage.produce(20)
-    writer = stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
+    writer = (
+        stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
+    )
     query = writer.option("checkpointLocation", str(stage.path / "checkpoint")).start()
     said = ended(query)
     assert "this query keeps state" in said
@@ -118,7 +169,11 @@ def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(stage, sourc
     ],
 )
 def test_guard_stops_a_query_that_keeps_state(stage, source, stateful, operator):
-    query = stateful(source()).writeStream.format("noop").outputMode("update" if operator[3:] == "aggregation" else "append")
+    query = (
+        stateful(source())
+        .writeStream.format("noop")
+        .outputMode("update" if operator[3:] == "aggregation" else "append")
+    )
     running = query.option("checkpointLocation", str(stage.path / "checkpoint")).start()
     with pytest.raises(StatefulQuery, match=operator):
         guard(running)
@@ -127,7 +182,11 @@ def test_guard_stops_a_query_that_keeps_state(stage, source, stateful, operator)
 
 def test_guard_lets_a_stateless_query_run(stage, source):
     rows = source().where("offset >= 0").selectExpr("cast(value as string)")
-    query = rows.writeStream.format("noop").option("checkpointLocation", str(stage.path / "checkpoint")).start()
+    query = (
+        rows.writeStream.format("noop")
+        .option("checkpointLocation", str(stage.path / "checkpoint"))
+        .start()
+    )
     assert guard(query) is query
     assert query.isActive
     query.stop()
@@ -156,7 +215,10 @@ def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(stage, s
         writer(frame.where("offset % 2 = 1"), number)
 
     said = ended(started(source(), halves, "checkpoint"))
-    assert f"the writer to {stage.table} was called a second time for batch 0: the rows of this call would not be written" in said
+    assert (
+        f"the writer to {stage.table} was called a second time for batch 0: the rows of "
+        "this call would not be written" in said
+    )
     assert stage.rows() == []  # the first batch only asks the writers
     rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
     started(rows, writer, "checkpoint")  # a new run, with the same writer
@@ -166,9 +228,15 @@ def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(stage, s
 
 def test_a_pipeline_may_make_several_rows_of_one_record(stage, source, started):
     stage.produce(40)
-    started(source().withColumn("word", F.explode(F.split(F.col("value").cast("string"), " "))).drop("headers"))
+    started(
+        source()
+        .withColumn("word", F.explode(F.split(F.col("value").cast("string"), " ")))
+        .drop("headers")
+    )
     until(lambda: len(table_rows(stage)) == 120, what="three rows a record")
-    assert sorted({(row["partition"], row["offset"]) for row in table_rows(stage)}) == sorted(stage.produced)
+    assert sorted({(row["partition"], row["offset"]) for row in table_rows(stage)}) == sorted(
+        stage.produced
+    )
 
 
 def table_rows(stage):
@@ -176,12 +244,19 @@ def table_rows(stage):
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        return DeltaTable(str(stage.table)).to_pyarrow_table().select(["partition", "offset"]).to_pylist()
+        return (
+            DeltaTable(str(stage.table))
+            .to_pyarrow_table()
+            .select(["partition", "offset"])
+            .to_pylist()
+        )
     except TableNotFoundError:
         return []
 
 
-def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(stage, source, started):
+def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(
+    stage, source, started
+):
     stage.produce(40)
     query = started(source())
     until(lambda: stage.total_committed() == 40, what="the group's offsets")
@@ -196,12 +271,17 @@ def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets
 def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(stage, source, started):
     stage.produce(40)
     seen = []
-    started(source(failOnDataLoss="false"), lambda frame, number: seen.extend(row.value for row in frame.collect()))
+    started(
+        source(failOnDataLoss="false"),
+        lambda frame, number: seen.extend(row.value for row in frame.collect()),
+    )
     until(lambda: len(seen) == 40, what="the old topic's rows")
     stage.cluster.delete_topic(stage.topic)
     (place, *_) = sorted(stage.partitions)
     topic = stage.cluster.create_topic(stage.topic, 4)
-    stage.cluster.produce(place._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1))
+    stage.cluster.produce(
+        place._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1)
+    )
     until(lambda: b"new" in seen, what="the new topic's row")
     assert len(seen) == 41
 
@@ -213,4 +293,6 @@ def test_the_progress_tells_where_the_source_ends(stage, source, started):
     import json
 
     latest = json.loads(query.lastProgress["sources"][0]["latestOffset"])
-    assert {number: end for number, (_, end) in latest["topics"][stage.topic]["span"].items()} == {str(n): 10 for n in range(4)}
+    assert {number: end for number, (_, end) in latest["topics"][stage.topic]["span"].items()} == {
+        str(n): 10 for n in range(4)
+    }

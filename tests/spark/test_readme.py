@@ -26,7 +26,11 @@ def rows(table):
 
 
 def test_the_application_writes_the_topic_into_its_table(tmp_path):
-    code = next(block for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL) if "SparkSession" in block)
+    code = next(
+        block
+        for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+        if "SparkSession" in block
+    )
     with EmbeddedBroker(num_partitions=2) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
@@ -41,16 +45,26 @@ def test_the_application_writes_the_topic_into_its_table(tmp_path):
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
         with (tmp_path / "log").open("wb") as log:
             job = subprocess.Popen(
-                [sys.executable, str(script)], cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
+                [sys.executable, str(script)],
+                cwd=tmp_path,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         try:
             table = tmp_path / "lake" / "flights"
             until(lambda: rows(table) >= RECORDS or job.poll() is not None, what="the rows")
-            assert (job.poll(), rows(table)) == (None, RECORDS), (tmp_path / "log").read_text()[-4000:]
-            DeltaTable(str(table)).optimize.compact()  # as docs/spark.md says: files are joined, fences stay
+            assert (job.poll(), rows(table)) == (None, RECORDS), (tmp_path / "log").read_text()[
+                -4000:
+            ]
+            # as docs/spark.md says: files are joined, fences stay
+            DeltaTable(str(table)).optimize.compact()
             produce()
             until(lambda: rows(table) >= 2 * RECORDS or job.poll() is not None, what="more rows")
-            assert (job.poll(), rows(table)) == (None, 2 * RECORDS), (tmp_path / "log").read_text()[-4000:]
+            assert (job.poll(), rows(table)) == (None, 2 * RECORDS), (tmp_path / "log").read_text()[
+                -4000:
+            ]
         finally:
             job.terminate()
             job.wait(60)

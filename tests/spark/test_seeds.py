@@ -17,7 +17,9 @@ from tests.sim import stand_in
 @pytest.fixture(scope="module")
 def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     yield session
     session.stop()
 
@@ -46,11 +48,19 @@ def test_each_seed_is_a_row_and_the_figures_sum_up(spark):
     played = seeds(spark, 100, first=5, play=stand_in.breaks_at_seven).cache()
     failing = {"verdict": "one-hand", "broken_at_s": 1.5}
     assert [found.asDict() for found in played.orderBy("seed").collect()] == [
-        row(seed, **failing, why=f"seed {seed} says so") if seed % 10 == 7 else row(seed) for seed in range(5, 105)
+        row(seed, **failing, why=f"seed {seed} says so") if seed % 10 == 7 else row(seed)
+        for seed in range(5, 105)
     ]
     rows = [found.asDict() for found in summary(played).collect()]
     assert [each["figure"] for each in rows] == list(FIGURES)
-    assert rows[0] == {"figure": "steps", "seeds": 100, "total": 105_450.0, "median": 1_054.0, "p99": 1_103.0, "most": 1_104.0}
+    assert rows[0] == {
+        "figure": "steps",
+        "seeds": 100,
+        "total": 105_450.0,
+        "median": 1_054.0,
+        "p99": 1_103.0,
+        "most": 1_104.0,
+    }
 
 
 def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark):
@@ -65,14 +75,20 @@ def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark):
 def test_the_real_simulator_gives_the_same_rows_on_spark(spark):
     from apportion.sim.seed_pool import Draw, play_seed
 
-    found = {each.seed: each.digest for each in seeds(spark, 4, duration_ms=5_000, kinds=["cut"]).collect()}
+    found = {
+        each.seed: each.digest
+        for each in seeds(spark, 4, duration_ms=5_000, kinds=["cut"]).collect()
+    }
     draw = Draw(("cut",), {"duration_ms": 5_000})
     assert found == {seed: play_seed(seed, draw).digest for seed in range(4)}
 
 
 def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tmp_path, capsys):
     out = tmp_path / "seeds"
-    code = run(SimOptions(runs=20, spark="local[2]", out=str(out), sizes={"seconds": 5}), stand_in.breaks_at_seven)
+    code = run(
+        SimOptions(runs=20, spark="local[2]", out=str(out), sizes={"seconds": 5}),
+        stand_in.breaks_at_seven,
+    )
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert code == 1
@@ -90,7 +106,9 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tm
         "    apportion sim --seed 17 --seconds 5",
     ]
     assert lines[-1].startswith("2 of 20 seeds fail: 20,190 steps, 20 simulated minutes, ")
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     assert session.read.parquet(str(out)).count() == 20
     session.stop()
     assert run(SimOptions(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2

@@ -11,21 +11,34 @@ from apportion.client.cluster import Cluster, partitions_of
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
-from apportion.spark.slices import OFFSETS_A_TASK, PartitionSlice, TaskSlices, read, split_into_tasks
+from apportion.spark.slices import (
+    OFFSETS_A_TASK,
+    PartitionSlice,
+    TaskSlices,
+    read,
+    split_into_tasks,
+)
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 
 PLACES = [TopicIdPartition("t", b"i" * 16, number) for number in range(6)]
 ranges = st.dictionaries(
-    st.sampled_from(PLACES), st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).map(lambda ends: (min(ends), max(ends)))
+    st.sampled_from(PLACES),
+    st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).map(
+        lambda ends: (min(ends), max(ends))
+    ),
 )
 
 
 @given(ranges, st.integers(1, 8))
-def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(bounds, cores):
+def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(
+    bounds, cores
+):
     batch = sorted_span("c", bounds)
     tasks = split_into_tasks(batch, cores)
-    wanted = [PartitionSlice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]]
+    wanted = [
+        PartitionSlice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]
+    ]
     assert sorted(part for task in tasks for part in task.slices) == wanted
     much = -(-sum(part.end - part.start for part in wanted) // OFFSETS_A_TASK)
     assert len(tasks) == min(len(wanted), max(cores, much))
@@ -74,7 +87,9 @@ def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
     seen = []
     task = TaskSlices((PartitionSlice(place, 1, 4),))
     reader = threading.Thread(
-        target=lambda: seen.extend(offsets(read(task, options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"}))))
+        target=lambda: seen.extend(
+            offsets(read(task, options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"})))
+        )
     )
     reader.start()
     reader.join(0.5)  # so long nobody is there
@@ -90,6 +105,8 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(sta
     cluster.delete_topic("t")
     cluster.close()
     task = TaskSlices((PartitionSlice(place, 1, 4),))
-    with pytest.raises(RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"):
+    with pytest.raises(
+        RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"
+    ):
         list(read(task, options(broker.bootstrap)))
     assert list(read(task, options(broker.bootstrap, failOnDataLoss="false"))) == []

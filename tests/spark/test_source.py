@@ -8,7 +8,8 @@ from apportion.spark.query_introspection import execution_of
 from apportion.spark.source import GroupSource
 
 NO_WRITER = (
-    'format("apportion") is a source only: write a stream with foreachBatch(apportion.spark.delta.Writer(path)), each record once, '
+    'format("apportion") is a source only: write a stream with '
+    "foreachBatch(apportion.spark.delta.Writer(path)), each record once, "
     "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
 )
 
@@ -29,13 +30,17 @@ class RemoteFrame:
 
     @property
     def sparkContext(self):
-        raise PySparkAttributeError(errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED", messageParameters={"attr_name": "sparkContext"})
+        raise PySparkAttributeError(
+            errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED",
+            messageParameters={"attr_name": "sparkContext"},
+        )
 
 
 def test_the_writer_says_that_it_needs_a_classic_session():
     with pytest.raises(RuntimeError) as refusal:
         execution_of(RemoteFrame())
     assert str(refusal.value) == (
-        "apportion's writer asks the JVM of the driver about its query, which Spark Connect does not allow: "
+        "apportion's writer asks the JVM of the driver about its query, which Spark "
+        "Connect does not allow: "
         "start the query from a classic SparkSession, or write with one of Spark's own sinks"
     )

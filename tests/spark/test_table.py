@@ -11,10 +11,23 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from apportion.spark.delta import clean
-from apportion.spark.files import OffsetWindow, PartFileWriter, from_report, remove_part_files, rewrite_part_files
+from apportion.spark.files import (
+    OffsetWindow,
+    PartFileWriter,
+    from_report,
+    remove_part_files,
+    rewrite_part_files,
+)
 from apportion.spark.table import CommitConflict, TableAttempt
 
-ROWS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("city", pa.string())])
+ROWS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("city", pa.string()),
+    ]
+)
 
 
 def rows(partition, start, end, schema=ROWS):
@@ -38,18 +51,37 @@ def opened(path, schema=ROWS):
 
 def written(path, windows, *batches, schema=ROWS):
     files = PartFileWriter(path, None, schema, windows)
-    return [file for report in files.write(batches) for file in from_report(zip(*report.to_pydict().values(), strict=True))]
+    return [
+        file
+        for report in files.write(batches)
+        for file in from_report(zip(*report.to_pydict().values(), strict=True))
+    ]
 
 
 def stored(path):
-    return sorted(zip(*DeltaTable(path).to_pyarrow_table().select(["partition", "offset"]).to_pydict().values(), strict=True))
+    return sorted(
+        zip(
+            *DeltaTable(path)
+            .to_pyarrow_table()
+            .select(["partition", "offset"])
+            .to_pydict()
+            .values(),
+            strict=True,
+        )
+    )
 
 
 def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
     path = str(tmp_path / "t")
     opened(path)
-    mixed = pa.Table.from_batches([rows(0, 5, 8), rows(1, 0, 2), rows(0, 8, 9)]).combine_chunks().to_batches()
-    files = written(path, {("t", 0): OffsetWindow(5, 5, 9), ("t", 1): OffsetWindow(0, 0, 2)}, *mixed)
+    mixed = (
+        pa.Table.from_batches([rows(0, 5, 8), rows(1, 0, 2), rows(0, 8, 9)])
+        .combine_chunks()
+        .to_batches()
+    )
+    files = written(
+        path, {("t", 0): OffsetWindow(5, 5, 9), ("t", 1): OffsetWindow(0, 0, 2)}, *mixed
+    )
     assert sorted((file.topic_partition, file.rows, file.first, file.last) for file in files) == [
         (("t", 0), 4, 5, 8),
         (("t", 1), 2, 0, 1),
@@ -59,9 +91,14 @@ def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
 def test_small_batches_of_one_partition_share_a_row_group(tmp_path):
     path = str(tmp_path / "t")
     opened(path)
-    (file,) = written(path, {("t", 0): OffsetWindow(0, 0, 9)}, rows(0, 0, 3), rows(0, 3, 4), rows(0, 4, 9))
+    (file,) = written(
+        path, {("t", 0): OffsetWindow(0, 0, 9)}, rows(0, 0, 3), rows(0, 3, 4), rows(0, 4, 9)
+    )
     stored_file = pq.ParquetFile(tmp_path / "t" / file.path)
-    assert (stored_file.num_row_groups, stored_file.read().column("offset").to_pylist()) == (1, list(range(9)))
+    assert (stored_file.num_row_groups, stored_file.read().column("offset").to_pylist()) == (
+        1,
+        list(range(9)),
+    )
 
 
 def test_rows_below_the_floor_are_dropped(tmp_path):
@@ -74,7 +111,9 @@ def test_rows_below_the_floor_are_dropped(tmp_path):
 def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_path):
     path = str(tmp_path / "t")
     opened(path)
-    with pytest.raises(ValueError, match="Keep the source's columns topic, partition and offset unchanged"):
+    with pytest.raises(
+        ValueError, match="Keep the source's columns topic, partition and offset unchanged"
+    ):
         written(path, {("t", 0): OffsetWindow(5, 5, 9)}, rows(0, 5, 7), rows(0, 7, 12))
     assert list((tmp_path / "t").glob("*.parquet")) == []
 
@@ -83,7 +122,9 @@ def test_files_and_fences_appear_together(tmp_path):
     path = str(tmp_path / "t")
     attempt = opened(path)
     assert attempt.fence_or_none("g/t/0") is None
-    attempt.commit(written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS)
+    attempt.commit(
+        written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS
+    )
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
 
 
@@ -97,17 +138,24 @@ def test_who_read_the_fence_before_it_moved_commits_nothing(tmp_path):
     path = str(tmp_path / "t")
     zombie = opened(path)
     late = written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3))
-    opened(path).commit(written(path, {("t", 0): OffsetWindow(0, 0, 5)}, rows(0, 0, 5)), {"g/t/0": 5}, ROWS)
+    opened(path).commit(
+        written(path, {("t", 0): OffsetWindow(0, 0, 5)}, rows(0, 0, 5)), {"g/t/0": 5}, ROWS
+    )
     with pytest.raises(CommitConflict):
         zombie.commit(late, {"g/t/0": 3}, ROWS)
-    assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, offset) for offset in range(5)], 5)
+    assert (stored(path), opened(path).fence_or_none("g/t/0")) == (
+        [(0, offset) for offset in range(5)],
+        5,
+    )
 
 
 def test_writers_of_different_partitions_do_not_beat_each_other(tmp_path):
     path = str(tmp_path / "t")
     one, other = opened(path), opened(path)
     one.commit(written(path, {("t", 0): OffsetWindow(0, 0, 2)}, rows(0, 0, 2)), {"g/t/0": 2}, ROWS)
-    other.commit(written(path, {("t", 1): OffsetWindow(0, 0, 2)}, rows(1, 0, 2)), {"g/t/1": 2}, ROWS)
+    other.commit(
+        written(path, {("t", 1): OffsetWindow(0, 0, 2)}, rows(1, 0, 2)), {"g/t/1": 2}, ROWS
+    )
     assert stored(path) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
@@ -126,13 +174,19 @@ def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path):
 
 def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_path):
     path = str(tmp_path / "t")
-    opened(path).commit(written(path, {("t", 0): OffsetWindow(0, 0, 1)}, rows(0, 0, 1)), {"g/t/0": 1}, ROWS)
+    opened(path).commit(
+        written(path, {("t", 0): OffsetWindow(0, 0, 1)}, rows(0, 0, 1)), {"g/t/0": 1}, ROWS
+    )
     wider = ROWS.append(pa.field("delay", pa.int64()))
     more = written(path, {("t", 0): OffsetWindow(1, 1, 3)}, rows(0, 1, 3, wider), schema=wider)
     opened(path, wider).commit(more, {"g/t/0": 3}, wider)
     narrow = written(path, {("t", 1): OffsetWindow(0, 0, 1)}, rows(1, 0, 1))
     opened(path).commit(narrow, {"g/t/1": 1}, ROWS)
-    table = DeltaTable(path).to_pyarrow_table().sort_by([("partition", "ascending"), ("offset", "ascending")])
+    table = (
+        DeltaTable(path)
+        .to_pyarrow_table()
+        .sort_by([("partition", "ascending"), ("offset", "ascending")])
+    )
     assert table.column("delay").to_pylist() == [None, 7, 7, None]
 
 
@@ -152,7 +206,12 @@ def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(t
     def append(partition):
         schema = wider if partition % 2 else ROWS
         attempt = opened(path, schema)
-        files = written(path, {("t", partition): OffsetWindow(0, 0, 4)}, rows(partition, 0, 4, schema), schema=schema)
+        files = written(
+            path,
+            {("t", partition): OffsetWindow(0, 0, 4)},
+            rows(partition, 0, 4, schema),
+            schema=schema,
+        )
         while True:
             try:
                 return attempt.commit(files, {f"g/t/{partition}": 4}, schema)
@@ -169,7 +228,9 @@ def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(t
 
 def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path):
     path = str(tmp_path / "t")
-    opened(path).commit(written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS)
+    opened(path).commit(
+        written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS
+    )
     (orphan,) = written(path, {("t", 0): OffsetWindow(3, 3, 5)}, rows(0, 3, 5))
     assert clean(path) == []  # younger than the retention
     assert clean(path, retention_hours=0) == [orphan.path]
@@ -190,7 +251,13 @@ def test_clean_leaves_alone_what_others_wrote(tmp_path):
 
 def test_no_table_is_made_where_something_else_lies(tmp_path):
     (tmp_path / "report.csv").write_text("x")
-    with pytest.raises(ValueError, match=r"is no Delta table and not empty, it holds report\.csv: give the Delta writer the path"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"is no Delta table and not empty, it holds report\.csv: give the Delta writer "
+            r"the path"
+        ),
+    ):
         TableAttempt.on(str(tmp_path), None, ROWS)
     assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
     (tmp_path / "report.csv").unlink()
@@ -199,7 +266,9 @@ def test_no_table_is_made_where_something_else_lies(tmp_path):
 
 def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path):
     (tmp_path / "file").write_text("x")
-    remedy = "give the Delta writer a path that the user of the driver and of the executors may write"
+    remedy = (
+        "give the Delta writer a path that the user of the driver and of the executors may write"
+    )
     for path, why in (
         (f"{tmp_path}/file/lake", "Not a directory"),
         (f"{tmp_path}/file", "it is a file"),
@@ -221,9 +290,16 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
     )
     os.makedirs(path, mode=0o555)
     os.chmod(tmp_path, 0o755)
-    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
-    remedy = "give the Delta writer a path that the user of the driver and of the executors may write"
-    assert (done.stdout, done.stderr) == (f"{path} cannot be made a table: Permission denied; {remedy}\n", "")
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60
+    )
+    remedy = (
+        "give the Delta writer a path that the user of the driver and of the executors may write"
+    )
+    assert (done.stdout, done.stderr) == (
+        f"{path} cannot be made a table: Permission denied; {remedy}\n",
+        "",
+    )
 
 
 def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path):

@@ -1,4 +1,6 @@
-"""Two applications, one group, one table: whatever is lost or late, each record is in the table once."""
+"""Two applications, one group, one table: whatever is lost or late, each record is in the table
+once.
+"""
 
 import re
 import time
@@ -97,7 +99,11 @@ def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(
     stage.produce(40)
     skipped = set(stage.produced)
     doomed = stage.start("doomed", starting="latest")
-    until(lambda: stage.committed() == dict.fromkeys(range(4), 10), what="the start positions in the group", also=[doomed])
+    until(
+        lambda: stage.committed() == dict.fromkeys(range(4), 10),
+        what="the start positions in the group",
+        also=[doomed],
+    )
     doomed.close_gate("reading")
     stage.produce(40)
     doomed.wait_at("reading")
@@ -126,7 +132,10 @@ def test_an_idle_stream_makes_no_empty_batches_in_five_seconds(stage):
     idle = stage.start("idle")
     stage.produce(40)
     stage.until_written()
-    until(lambda: idle.batches() == idle.batches("offsets") != [] and stage.total_committed() == 40, also=[idle])
+    until(
+        lambda: idle.batches() == idle.batches("offsets") != [] and stage.total_committed() == 40,
+        also=[idle],
+    )
     before = idle.batches("offsets")
     seen_at = time.monotonic()
     until(lambda: time.monotonic() - seen_at > 5, also=[idle])  # ten triggers pass
@@ -137,7 +146,11 @@ def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(sta
     stage.start("filtering", where="offset % 10 < 5")
     for _ in range(3):
         stage.produce(40)
-        until(lambda: stage.total_committed() == len(stage.produced), what="the batch", also=stage.applications)
+        until(
+            lambda: stage.total_committed() == len(stage.produced),
+            what="the batch",
+            also=stage.applications,
+        )
     assert stage.rows() == stage.expected(lambda partition, offset: offset % 10 < 5)
 
 
@@ -150,5 +163,7 @@ def test_a_batch_of_four_of_the_six_seconds_between_polls_is_warned_of(stage):
     entered_at = time.monotonic()
     until(lambda: time.monotonic() - entered_at > 4, also=[slow])
     slow.open_gate("written")
-    warning = re.compile(r"the last batch took ([4-9]|\d\d) s; after 6 s \(kafka\.max\.poll\.interval\.ms\)")
+    warning = re.compile(
+        r"the last batch took ([4-9]|\d\d) s; after 6 s \(kafka\.max\.poll\.interval\.ms\)"
+    )
     until(lambda: warning.search(slow.tail()), what="the warning", also=[slow])

@@ -1,4 +1,6 @@
-"""The tutorial with two Spark applications, walked as its reader walks it: a minute, most of it Spark's start."""
+"""The tutorial with two Spark applications, walked as its reader walks it: a minute, most of it
+Spark's start.
+"""
 
 from tools.pages import ROOT
 

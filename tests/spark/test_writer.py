@@ -1,4 +1,6 @@
-"""The exactly-once writer against itself: other writers, replays and failures, at every point of a write. Only Spark is played."""
+"""The exactly-once writer against itself: other writers, replays and failures, at every point of a
+write. Only Spark is played.
+"""
 
 import json
 from pathlib import Path
@@ -21,12 +23,27 @@ from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
 TOPIC_ID = bytes(range(16))
-COLUMNS = StructType().add("topic", "string").add("partition", "integer").add("offset", "long").add("city", "string")
-ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("city", pa.string())])
+COLUMNS = (
+    StructType()
+    .add("topic", "string")
+    .add("partition", "integer")
+    .add("offset", "long")
+    .add("city", "string")
+)
+ARROW = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("city", pa.string()),
+    ]
+)
 
 
 class Frame:
-    """A DataFrame with these rows, whose jobs run here. meanwhile: called once, when the first job has ended."""
+    """A DataFrame with these rows, whose jobs run here. meanwhile: called once, when the first job
+    has ended.
+    """
 
     def __init__(self, rows, meanwhile=lambda: None, schema=COLUMNS):
         self.schema = schema
@@ -45,18 +62,33 @@ class Frame:
         return [tuple(row.values()) for row in self._report.to_pylist()]
 
     def createDataFrame(self, rows, schema):
-        return Frame(pa.RecordBatch.from_pydict({"path": [path for (path,) in rows]}), schema=StructType().add("path", "string"))
+        return Frame(
+            pa.RecordBatch.from_pydict({"path": [path for (path,) in rows]}),
+            schema=StructType().add("path", "string"),
+        )
 
 
 def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
-    """One micro-batch: every record of these ranges (partition, start, end), which are the batch's span too."""
-    places = {TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges}
+    """One micro-batch: every record of these ranges (partition, start, end), which are the batch's
+    span too.
+    """
+    places = {
+        TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges
+    }
     rows = [
-        {"topic": "t", "partition": place.partition, "offset": offset, "city": f"{place.partition}-{offset}"}
+        {
+            "topic": "t",
+            "partition": place.partition,
+            "offset": offset,
+            "city": f"{place.partition}-{offset}",
+        }
         for place, bounds in places.items()
         for offset in range(*bounds)
     ]
-    writer.write(Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile), [SourceReading(group, sorted_span("a", places))])
+    writer.write(
+        Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile),
+        [SourceReading(group, sorted_span("a", places))],
+    )
 
 
 def stored(path):
@@ -82,7 +114,11 @@ def path(tmp_path):
 def test_a_replay_writes_nothing_and_leaves_no_file(path):
     for _ in range(2):
         batch(Writer(path), (0, 0, 5), (1, 3, 7))
-    assert (stored(path), orphans(path), DeltaTable(path).version()) == (every((0, 0, 5), (1, 3, 7)), [], 1)
+    assert (stored(path), orphans(path), DeltaTable(path).version()) == (
+        every((0, 0, 5), (1, 3, 7)),
+        [],
+        1,
+    )
 
 
 def test_a_zombie_whose_rows_were_all_written_meanwhile_commits_nothing(path):
@@ -93,7 +129,13 @@ def test_a_zombie_whose_rows_were_all_written_meanwhile_commits_nothing(path):
 
 def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path):
     other = Writer(path)
-    batch(Writer(path), (0, 0, 9), (1, 0, 4), (2, 0, 3), meanwhile=lambda: batch(other, (0, 0, 6), (1, 0, 4)))
+    batch(
+        Writer(path),
+        (0, 0, 9),
+        (1, 0, 4),
+        (2, 0, 3),
+        meanwhile=lambda: batch(other, (0, 0, 6), (1, 0, 4)),
+    )
     assert (stored(path), orphans(path)) == (every((0, 0, 9), (1, 0, 4), (2, 0, 3)), [])
 
 
@@ -110,14 +152,20 @@ def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(data):
-    """No batch starts above the fence, which is what the group's offset promises; anything else may happen."""
+    """No batch starts above the fence, which is what the group's offset promises; anything else may
+    happen.
+    """
     fence = 0
 
     def write(path, depth):
         nonlocal fence
         start = data.draw(st.integers(0, fence))
         end = start + data.draw(st.integers(0, 6))
-        batch(Writer(path), (0, start, end), meanwhile=lambda: depth < 2 and data.draw(st.booleans()) and write(path, depth + 1))
+        batch(
+            Writer(path),
+            (0, start, end),
+            meanwhile=lambda: depth < 2 and data.draw(st.booleans()) and write(path, depth + 1),
+        )
         fence = max(fence, end)
 
     with TemporaryDirectory() as directory:
@@ -128,8 +176,11 @@ def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose
 
 
 def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
-    DeltaTable.create(path, Schema.from_arrow(ARROW), configuration={"delta.checkpointInterval": "1"})
-    (Path(path) / "_delta_log" / "00000000000000000001.checkpoint.parquet").mkdir()  # no checkpoint can be written there
+    DeltaTable.create(
+        path, Schema.from_arrow(ARROW), configuration={"delta.checkpointInterval": "1"}
+    )
+    # no checkpoint can be written there
+    (Path(path) / "_delta_log" / "00000000000000000001.checkpoint.parquet").mkdir()
     with pytest.raises(DeltaError):
         batch(Writer(path), (0, 0, 5))
     assert stored(path) == every((0, 0, 5))
@@ -139,7 +190,10 @@ def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
 
 def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
     batch(Writer(path), (0, 0, 5))
-    with pytest.raises(LostOffsets, match="t-0: the sink has everything below offset 5, but the batch starts at 7: 2 lost"):
+    with pytest.raises(
+        LostOffsets,
+        match="t-0: the sink has everything below offset 5, but the batch starts at 7: 2 lost",
+    ):
         batch(Writer(path), (0, 7, 9))
     assert (stored(path), orphans(path)) == (every((0, 0, 5)), [])
     batch(Writer(path, fail_on_data_loss=False), (0, 7, 9))
@@ -150,9 +204,9 @@ P0 = TopicIdPartition("t", TOPIC_ID, 0)
 
 
 def asking(*ranges):
-    return sorted_span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(
-        question_number=1
-    )
+    return sorted_span(
+        "asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
+    )._replace(question_number=1)
 
 
 def nothing_read(writer, batch, group="g"):
@@ -184,7 +238,11 @@ def test_a_table_that_has_records_of_the_group_says_so(path):
 @pytest.mark.parametrize(
     ("sinks", "sentence"),
     [
-        (("/lake/flights",), "this checkpoint belongs to a query that writes to /lake/flights, and now it is to write to"),
+        (
+            ("/lake/flights",),
+            "this checkpoint belongs to a query that writes to /lake/flights, and now it "
+            "is to write to",
+        ),
         ((), "the query's source was never told that it writes to"),
     ],
 )
@@ -199,7 +257,8 @@ def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path)
         foreign = Span("a", {P0: (0, 5)}, sinks)
         nothing_read(Writer(path, adopt=True), foreign)
         assert handover.read_reports(foreign) == WriterReport((path,), adopt=True)
-        assert handover.read_reports(foreign._replace(sinks=(path,))) == NO_REPORT  # said of that batch alone
+        # said of that batch alone
+        assert handover.read_reports(foreign._replace(sinks=(path,))) == NO_REPORT
     handover.delete_reports(foreign)
     own = foreign._replace(sinks=(path,))
     nothing_read(Writer(path, adopt=True), own)
@@ -289,16 +348,21 @@ def test_two_sources_that_read_one_topic_are_refused(path):
 def test_a_source_that_is_united_with_itself_is_one_source(path):
     reading = SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))
     row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
-    Writer(path).write(Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading])
+    Writer(path).write(
+        Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading]
+    )
     assert stored(path) == [(0, 0), (0, 0)]
 
 
 def test_a_place_column_of_another_type_is_refused(path):
     schema = StructType().add("topic", "string").add("partition", "integer").add("offset", "string")
     rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
-    with pytest.raises(ValueError, match="needs the source's column offset as int64; this query made it string"):
+    with pytest.raises(
+        ValueError, match="needs the source's column offset as int64; this query made it string"
+    ):
         Writer(path).write(
-            Frame(rows, schema=schema), [SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))]
+            Frame(rows, schema=schema),
+            [SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))],
         )
     assert not Path(path).exists()
 
@@ -319,7 +383,10 @@ def test_a_relative_path_is_where_the_driver_stands(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("table", "name"),
     [
-        *[(table, "/lake/x") for table in ("/lake/x", "/lake//x/", "/lake/./x", "/lake/y/../x", "//lake/x")],
+        *[
+            (table, "/lake/x")
+            for table in ("/lake/x", "/lake//x/", "/lake/./x", "/lake/y/../x", "//lake/x")
+        ],
         *[(f"{scheme}/lake/x/", "/lake/x") for scheme in ("file:", "file://", "FILE:", "File://")],
         *[(f"{scheme}://b//y/x/", "s3://b/y/x") for scheme in ("s3", "S3", "s3a", "S3A")],
         ("gs://b/x y", "gs://b/x y"),
@@ -334,4 +401,7 @@ def test_a_table_has_one_name_however_it_is_written(table, name):
 def test_a_table_lies_where_hadoops_form_of_its_path_says(tmp_path, monkeypatch, scheme):
     monkeypatch.chdir(tmp_path)
     batch(Writer(f"{scheme}{tmp_path}/table"), (0, 0, 5))
-    assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (["table"], every((0, 0, 5)))
+    assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (
+        ["table"],
+        every((0, 0, 5)),
+    )

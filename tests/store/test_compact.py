@@ -1,4 +1,6 @@
-"""A cleaned log tells the same story in fewer words, also when the power goes in the middle of it."""
+"""A cleaned log tells the same story in fewer words, also when the power goes in the middle of
+it.
+"""
 
 from contextlib import suppress
 
@@ -28,13 +30,16 @@ class Dead(Exception):
 
 
 class Cut(MemoryDisk):
-    """A disk whose power goes in front of its change of that number, and that may lose any change of a name before it."""
+    """A disk whose power goes in front of its change of that number, and that may lose any change
+    of a name before it.
+    """
 
     def __init__(self, of):
         super().__init__()
         self._names, self._durable = of._names, of._durable
         self.left = -1  # changes until the power goes; -1: it stays
-        self._renames = []  # (old name or None, new name or None, what bears it) since the last sync of their directory
+        # (old name or None, new name or None, what bears it) since the last sync of their directory
+        self._renames = []
 
     def found(self, tear_bytes, picks):
         """The disk after the power has gone, with those changes of names that `picks` says."""
@@ -87,7 +92,11 @@ class Cut(MemoryDisk):
 
 def add(log, records, time_ms=5):
     """One batch of (key, value), all of one time."""
-    batch = encode_batch([(key, value, ()) for key, value in records], base_offset=log.next_offset, timestamp_ms=time_ms)
+    batch = encode_batch(
+        [(key, value, ()) for key, value in records],
+        base_offset=log.next_offset,
+        timestamp_ms=time_ms,
+    )
     log.append(batch, last_offset=log.next_offset + len(records) - 1, max_timestamp_ms=time_ms)
 
 
@@ -135,7 +144,10 @@ def left_of(records, end, since_ms):
         record
         for record in records
         if record.offset >= end
-        or (record.offset == last[record.key] and (record.value is not None or record.timestamp_ms >= since_ms))
+        or (
+            record.offset == last[record.key]
+            and (record.value is not None or record.timestamp_ms >= since_ms)
+        )
     ]
 
 
@@ -144,7 +156,9 @@ def files(disk):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(batches, min_size=1, max_size=30), tombstone_times, st.sampled_from((1, 200, 1 << 16)))
+@given(
+    st.lists(batches, min_size=1, max_size=30), tombstone_times, st.sampled_from((1, 200, 1 << 16))
+)
 def test_of_each_key_the_last_record_stays_where_it_was(story, since_ms, batch_bytes):
     disk = MemoryDisk()
     log = filled(disk, story)
@@ -174,7 +188,9 @@ def test_of_each_key_the_last_record_stays_where_it_was(story, since_ms, batch_b
     st.sampled_from((None, 0, 50, 100_000)),
     st.lists(st.booleans(), min_size=40, max_size=40),
 )
-def test_a_loss_of_power_at_any_operation_finds_the_same_story(story, since_ms, at, tear_bytes, picks):
+def test_a_loss_of_power_at_any_operation_finds_the_same_story(
+    story, since_ms, at, tear_bytes, picks
+):
     whole = MemoryDisk()
     filled(whole, story)
     disk = Cut(whole.crash(100_000))
@@ -185,7 +201,8 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(story, since_ms, 
     with suppress(Dead):
         clean(disk, log, end, since_ms)
     found = disk.found(tear_bytes, picks)
-    for _ in range(2):  # and what a start leaves is found by the next one, though nothing was synced in between
+    # and what a start leaves is found by the next one, though nothing was synced in between
+    for _ in range(2):
         log = Log.open(found, HERE, LAYOUT)
         assert (log.start_offset, log.next_offset, state(told(log))) == (0, end, wanted)
     found.sync(log.unsynced_paths())
@@ -243,12 +260,16 @@ def test_a_batch_covers_no_more_offsets_than_the_format_can_count(monkeypatch):
 def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
     monkeypatch.setattr(compact, "BATCH_BYTES", 1)
     disk = MemoryDisk()
-    log = filled(disk, [[(b"a", bytes(300))], [(b"b", None)], [(b"c", bytes(400))], [(b"d", bytes(400))]])
+    log = filled(
+        disk, [[(b"a", bytes(300))], [(b"b", None)], [(b"c", bytes(400))], [(b"d", bytes(400))]]
+    )
     ends = [segment.next_offset for segment in log.closed_segments(log.next_offset)]
     assert ends == [2, 3]
     for _ in clean_log(log, 2, NOBODY_STANDS):
         disk.sync(log.unsynced_paths())
-    assert [(each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)] == [(0, 0), (1, 1)]
+    assert [
+        (each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)
+    ] == [(0, 0), (1, 1)]
     assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
 
 
@@ -271,11 +292,19 @@ def test_only_what_is_dirty_makes_a_cleaning_worth_while():
 
 def test_steps_and_batches_are_no_larger_than_their_share():
     disk = MemoryDisk()
-    log = filled(disk, [[(b"%d" % i, bytes(1000))] for i in range(500)], LogSettings(segment_bytes=100_000))
+    log = filled(
+        disk, [[(b"%d" % i, bytes(1000))] for i in range(500)], LogSettings(segment_bytes=100_000)
+    )
     read_bytes = sum(segment.size_bytes for segment in log.closed_segments(log.next_offset))
     steps = clean(disk, log, log.next_offset)
-    assert 2 * (read_bytes // (compact.STEP_BYTES + 2000)) <= steps <= 2 * (read_bytes // compact.STEP_BYTES + 1)
-    sizes = [batch.end - batch.start for batch in log.closed_segments(log.next_offset)[0].batches(0)]
+    assert (
+        2 * (read_bytes // (compact.STEP_BYTES + 2000))
+        <= steps
+        <= 2 * (read_bytes // compact.STEP_BYTES + 1)
+    )
+    sizes = [
+        batch.end - batch.start for batch in log.closed_segments(log.next_offset)[0].batches(0)
+    ]
     assert all(compact.BATCH_BYTES <= size < compact.BATCH_BYTES + 3000 for size in sizes[:-1])
 
 
@@ -284,7 +313,9 @@ def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything(
     log = filled(disk, [[(b"a", bytes(300))]] * 5)
     names, segment = files(disk), log.closed_segments(log.next_offset)[1]
     disk.append(segment.path, 100, b"\xff")
-    with pytest.raises(Damaged, match=rf"{segment.path}, offset {segment.base_offset}: .* wrong CRC"):
+    with pytest.raises(
+        Damaged, match=rf"{segment.path}, offset {segment.base_offset}: .* wrong CRC"
+    ):
         clean(disk, log, log.next_offset)
     assert files(disk) == names
 
@@ -317,7 +348,9 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds():
 def test_what_somebody_else_wrote_in_a_transaction_is_not_touched():
     disk = MemoryDisk()
     log = Log.open(disk, HERE, LAYOUT)
-    batch = encode_records([Record(0, 5, b"a", bytes(400))], base_offset=0, attributes=16, producer=(7, 0, 0))
+    batch = encode_records(
+        [Record(0, 5, b"a", bytes(400))], base_offset=0, attributes=16, producer=(7, 0, 0)
+    )
     log.append(batch, last_offset=0, max_timestamp_ms=5)
     add(log, [(b"a", bytes(400))])
     add(log, [(b"a", bytes(400))])

@@ -1,4 +1,6 @@
-"""After any loss of power: what was synced is all there, in order, and nothing is there that was not appended."""
+"""After any loss of power: what was synced is all there, in order, and nothing is there that was
+not appended.
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,13 +25,23 @@ def content(log):
 
 appends = st.tuples(st.just("append"), st.integers(0, 400))
 syncs = st.tuples(st.just("sync"), st.just(0))
-power_cuts = st.tuples(st.integers(0, 3), st.none() | st.integers(0, 700))  # after a sync of so many paths, torn by so much
+# after a sync of so many paths, torn by so much
+power_cuts = st.tuples(st.integers(0, 3), st.none() | st.integers(0, 700))
 crashes = st.tuples(st.just("crash"), st.lists(power_cuts, min_size=1, max_size=3))
 fulls = st.tuples(st.just("full"), st.integers(0, 500))
-cuts = st.tuples(st.just("cut back"), st.integers(0, 100))  # to so many hundredths of what is not durable
+# to so many hundredths of what is not durable
+cuts = st.tuples(st.just("cut back"), st.integers(0, 100))
 
 
-FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", [(0, None)])]
+FULL_WHEN_ROLLING = [
+    ("append", 300),
+    ("append", 100),
+    ("full", 0),
+    ("append", 0),
+    ("sync", 0),
+    ("sync", 0),
+    ("crash", [(0, None)]),
+]
 
 
 @settings(max_examples=500, deadline=None)
@@ -57,7 +69,8 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
             log = log.truncated(len(appended), 0)
             assert (log.start_offset, log.next_offset, content(log)) == (0, len(appended), appended)
         else:
-            for paths, tear_bytes in number:  # the power goes again and again while the start syncs what it found
+            # the power goes again and again while the start syncs what it found
+            for paths, tear_bytes in number:
                 disk.sync(log.unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
@@ -72,7 +85,10 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
-    first, second = (encode_batch([(b"k", value, ())], base_offset=i, timestamp_ms=5) for i, value in enumerate((b"one", b"two")))
+    first, second = (
+        encode_batch([(b"k", value, ())], base_offset=i, timestamp_ms=5)
+        for i, value in enumerate((b"one", b"two"))
+    )
     for tear_bytes in range(len(second) + 1):
         disk = MemoryDisk()
         log = Log.open(disk, "t-0", layout)
@@ -80,15 +96,22 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
         disk.sync(log.unsynced_paths())
         assert append(log, b"two") == second
         log = Log.open(disk.crash(tear_bytes), "t-0", layout)
-        kept = [first, second] if tear_bytes >= len(second.rstrip(b"\0")) and layout.growth_bytes else [first]
+        kept = (
+            [first, second]
+            if tear_bytes >= len(second.rstrip(b"\0")) and layout.growth_bytes
+            else [first]
+        )
         kept = [first, second] if tear_bytes == len(second) else kept
         assert content(log) == kept
-        assert log.truncated_bytes == (0 if len(kept) == 2 else len(second[:tear_bytes].rstrip(b"\0")))
+        assert log.truncated_bytes == (
+            0 if len(kept) == 2 else len(second[:tear_bytes].rstrip(b"\0"))
+        )
         third = append(log, b"three")
         assert content(log) == [*kept, third]
 
 
-@pytest.mark.parametrize("position", [*range(8, 12), *range(16, 61)])  # not the leader epoch, which the CRC does not cover
+# not the leader epoch, which the CRC does not cover
+@pytest.mark.parametrize("position", [*range(8, 12), *range(16, 61)])
 def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(position):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
@@ -116,7 +139,8 @@ def test_segments_behind_a_torn_one_are_thrown_away():
     disk.sync([path for path in log.unsynced_paths() if "00000.log" not in path])
     log = Log.open(disk.crash(len(second) - 1), "t-0", LAYOUTS[0])
     assert content(log) == [first]
-    assert log.truncated_bytes == 4 * len(second) - 3  # each file but for its last zero byte, or the byte that was torn off
+    # each file but for its last zero byte, or the byte that was torn off
+    assert log.truncated_bytes == 4 * len(second) - 3
     again = append(log, b"3")
     assert content(log) == [first, again]
 
@@ -159,17 +183,22 @@ def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not():
     assert disk.crash().list_dir(".") == ()
 
 
-begins = st.tuples(st.just("begin"), st.integers(0, 100))  # at so many hundredths of what is durable
+# at so many hundredths of what is durable
+begins = st.tuples(st.just("begin"), st.integers(0, 100))
 closes = st.tuples(st.just("close"), st.just(0))
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40))
+@given(
+    st.sampled_from(LAYOUTS),
+    st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40),
+)
 def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(layout, story):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, lost = [], set()  # what was cut away may come back with a crash, until the next sync
-    durable = asked = most = (0, 0)  # where the log begins and ends: on the disk, as was asked, and at the most after a crash
+    # where the log begins and ends: on the disk, as was asked, and at the most after a crash
+    durable = asked = most = (0, 0)
     for i, (what, number) in enumerate(story):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
@@ -197,7 +226,10 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
                 assert durable[0] <= log.start_offset <= most[0]
                 assert durable[1] <= log.next_offset <= most[1]
                 asked = most = log.start_offset, log.next_offset
-            found = {int.from_bytes(batch[:8], "big"): bytes(batch) for batch in log.batches(log.start_offset)}
+            found = {
+                int.from_bytes(batch[:8], "big"): bytes(batch)
+                for batch in log.batches(log.start_offset)
+            }
             assert all(batch in (*appended[at : at + 1], *lost) for at, batch in found.items())
             assert {at: batch for at, batch in found.items() if at < durable[1]} == dict(
                 list(enumerate(appended))[log.start_offset : durable[1]]
@@ -207,5 +239,10 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
         asked = max(asked[0], log.start_offset), log.next_offset
         most = max(most[0], asked[0]), max(most[1], asked[1])
         assert asked == (log.start_offset, log.next_offset) == (log.start_offset, len(appended))
-        assert [bytes(batch) for batch in log.batches(log.start_offset)] == appended[log.start_offset :]
-        assert bytes(log.read(log.start_offset, 0, log.next_offset)) == (appended[log.start_offset :] or [b""])[0]
+        assert [bytes(batch) for batch in log.batches(log.start_offset)] == appended[
+            log.start_offset :
+        ]
+        assert (
+            bytes(log.read(log.start_offset, 0, log.next_offset))
+            == (appended[log.start_offset :] or [b""])[0]
+        )

@@ -33,7 +33,11 @@ def test_bytes_stand_where_they_were_written_and_views_of_older_sizes_stay(disk)
     old = disk.view("a", 0, 5)
     disk.append("a", 5, bytearray(b" world"))
     disk.append("a", 11, memoryview(b"!" * 100_000))
-    assert (bytes(old), bytes(disk.view("a", 0, 12)), disk.size("a")) == (b"hello", b"hello world!", 100_011)
+    assert (bytes(old), bytes(disk.view("a", 0, 12)), disk.size("a")) == (
+        b"hello",
+        b"hello world!",
+        100_011,
+    )
 
 
 def test_a_resized_file_is_cut_or_filled_with_zeros(disk):
@@ -52,10 +56,19 @@ def test_names_come_and_go(disk):
     disk.make_dir("d")
     disk.append("d/b", 0, b"1")
     disk.append("d/a", 0, b"22")
-    assert (disk.list_dir("."), disk.list_dir("d"), disk.list_dir("nowhere")) == (("d",), ("a", "b"), ())
+    assert (disk.list_dir("."), disk.list_dir("d"), disk.list_dir("nowhere")) == (
+        ("d",),
+        ("a", "b"),
+        (),
+    )
     view = disk.view("d/b", 0, 1)
     disk.rename("d/a", "d/b")
-    assert (disk.list_dir("d"), disk.size("d/b"), disk.size("d/a"), bytes(view)) == (("b",), 2, 0, b"1")
+    assert (disk.list_dir("d"), disk.size("d/b"), disk.size("d/a"), bytes(view)) == (
+        ("b",),
+        2,
+        0,
+        b"1",
+    )
     disk.delete("d/b")
     disk.delete("d/b")
     disk.delete("d")
@@ -66,7 +79,11 @@ def test_a_file_written_anew_replaces_the_old_one_and_leaves_its_views(disk):
     disk.write_new("a", b"old content")
     view = disk.view("a", 0, 11)
     disk.write_new("a", b"new")
-    assert (bytes(view), bytes(disk.view("a", 0, 3)), disk.list_dir(".")) == (b"old content", b"new", ("a",))
+    assert (bytes(view), bytes(disk.view("a", 0, 3)), disk.list_dir(".")) == (
+        b"old content",
+        b"new",
+        ("a",),
+    )
 
 
 def test_only_a_sync_after_the_last_change_counts(disk):
@@ -133,7 +150,9 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
             assert bytes(log.read(log.next_offset - 1, 0, log.next_offset)) == kept[-1]
             if flush.done():
                 flush.result()
-                flush = driver.submit(disk.sync, [path for log in logs for path in log.unsynced_paths()])
+                flush = driver.submit(
+                    disk.sync, [path for log in logs for path in log.unsynced_paths()]
+                )
         flush.result()
     disk.sync(path for log in logs for path in log.unsynced_paths())
     found = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
@@ -145,7 +164,9 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
 def test_a_directory_has_one_user_at_a_time(tmp_path):
     one, other = RealDisk(tmp_path), RealDisk(tmp_path)
     one.lock()
-    with pytest.raises(DiskError, match=f"^cannot use the directory {tmp_path}: another broker is using it$"):
+    with pytest.raises(
+        DiskError, match=f"^cannot use the directory {tmp_path}: another broker is using it$"
+    ):
         other.lock()
     one.close()
     other.lock()
@@ -157,7 +178,9 @@ def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again():
     log = Log.open(disk, "t-0", LogSettings(growth_bytes=0))
     first = append(log, b"x")
     disk.free_bytes = 30
-    with pytest.raises(DiskError, match=r"^cannot append 171 bytes to t-0/0{20}\.log: no space left$") as refused:
+    with pytest.raises(
+        DiskError, match=r"^cannot append 171 bytes to t-0/0{20}\.log: no space left$"
+    ) as refused:
         append(log, b"y" * 100)
     assert refused.value.errno == ENOSPC
     assert [bytes(batch) for batch in log.batches(0)] == [first]
@@ -174,7 +197,10 @@ def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        with pytest.raises(DiskError, match=f"^cannot append .* bytes to {tmp_path}/t-0/0{{20}}.log: File too large$") as refused:
+        with pytest.raises(
+            DiskError,
+            match=f"^cannot append .* bytes to {tmp_path}/t-0/0{{20}}.log: File too large$",
+        ) as refused:
             append(log, b"y" * 3000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -188,14 +214,19 @@ def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path):
 
 def test_a_root_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DiskError, match=f"^cannot make the directory {tmp_path}/file/data: Not a directory$"):
+    with pytest.raises(
+        DiskError, match=f"^cannot make the directory {tmp_path}/file/data: Not a directory$"
+    ):
         RealDisk(tmp_path / "file" / "data")
 
 
 def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(tmp_path):
     disk = RealDisk(tmp_path)
     log = Log.open(disk, "nowhere/t-0")
-    with pytest.raises(DiskError, match=f"^cannot make the directory {tmp_path}/nowhere/t-0: No such file or directory$"):
+    with pytest.raises(
+        DiskError,
+        match=f"^cannot make the directory {tmp_path}/nowhere/t-0: No such file or directory$",
+    ):
         append(log, b"x")
     assert (log.next_offset, log.unsynced_paths()) == (0, ())
     disk.close()
@@ -207,7 +238,9 @@ def test_a_sync_that_fails_names_the_file(tmp_path):
     for i in range(3):
         disk.append(f"f{i}", 0, b"x")
     for paths in (["loop"], ["loop", "f0", "f1", "f2"], ["f0", "f1", "loop", "f2"]):
-        with pytest.raises(DiskError, match=f"^cannot sync {tmp_path}/loop: Too many levels of symbolic links$"):
+        with pytest.raises(
+            DiskError, match=f"^cannot sync {tmp_path}/loop: Too many levels of symbolic links$"
+        ):
             disk.sync(paths)
     assert [disk.is_synced(f"f{i}") for i in range(3)] == [True] * 3
     disk.close()

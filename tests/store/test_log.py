@@ -1,4 +1,6 @@
-"""What a log promises about reading, on both disks: laws against a plain list of everything that was appended."""
+"""What a log promises about reading, on both disks: laws against a plain list of everything that
+was appended.
+"""
 
 import tempfile
 from bisect import bisect_right
@@ -26,10 +28,17 @@ class Wish(NamedTuple):
 
 
 wishes = st.lists(
-    st.builds(Wish, st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple), st.integers(0, 120)), min_size=1, max_size=40
+    st.builds(
+        Wish, st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple), st.integers(0, 120)
+    ),
+    min_size=1,
+    max_size=40,
 )
 layouts = st.builds(
-    LogSettings, st.sampled_from((100, 700, 4000, 1 << 20)), st.sampled_from((1, 150, 4096)), st.sampled_from((0, 64, 256))
+    LogSettings,
+    st.sampled_from((100, 700, 4000, 1 << 20)),
+    st.sampled_from((1, 150, 4096)),
+    st.sampled_from((0, 64, 256)),
 )
 
 
@@ -46,7 +55,9 @@ def disk_of(kind):
 
 def append(log, wish, compression=0):
     base = log.next_offset
-    records = [Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)]
+    records = [
+        Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)
+    ]
     batch = encode_records(records, base_offset=base, attributes=compression)
     log.append(batch, last_offset=records[-1].offset, max_timestamp_ms=max(wish.times))
     return batch, records
@@ -74,15 +85,22 @@ def filled(kind, layout, wanted, flush_every):
 
 @settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes, st.data())
-def test_a_read_gives_the_whole_batches_that_a_plain_list_would(kind, layout, wanted, flush_every, data):
+def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
+    kind, layout, wanted, flush_every, data
+):
     with filled(kind, layout, wanted, flush_every) as (disk, log, batches, records):
         starts = segment_starts(disk, "t-0")
         for _ in range(8):
-            offset, before = data.draw(st.integers(-1, log.next_offset + 1)), data.draw(st.integers(0, log.next_offset + 1))
+            offset, before = (
+                data.draw(st.integers(-1, log.next_offset + 1)),
+                data.draw(st.integers(0, log.next_offset + 1)),
+            )
             max_bytes = data.draw(st.integers(0, 1500))
             expected = b""
             for batch, inside in zip(batches, records, strict=True):
-                same_segment = bisect_right(starts, inside[0].offset) == bisect_right(starts, offset)
+                same_segment = bisect_right(starts, inside[0].offset) == bisect_right(
+                    starts, offset
+                )
                 fits = not expected or len(expected) + len(batch) <= max_bytes
                 if inside[-1].offset < offset:
                     continue
@@ -99,11 +117,17 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted
         everything = [record for inside in records for record in inside]
         for time in range(-1, 42):
             for before in (0, log.next_offset // 2, log.next_offset):
-                found = next(((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None)
-                assert log.offset_at_time(time, before) == (found if found and found[0] < before else None)
+                found = next(
+                    ((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None
+                )
+                assert log.offset_at_time(time, before) == (
+                    found if found and found[0] < before else None
+                )
         for before in range(log.next_offset + 1):
             begun = [record for inside in records if inside[0].offset < before for record in inside]
-            assert log.largest_timestamp_ms(before) == max((record.timestamp_ms for record in begun), default=NEVER)
+            assert log.largest_timestamp_ms(before) == max(
+                (record.timestamp_ms for record in begun), default=NEVER
+            )
 
 
 @settings(max_examples=120, deadline=None)
@@ -127,7 +151,11 @@ def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wan
 def test_batches_are_told_from_the_one_that_holds_the_offset(kind, layout, wanted, data):
     with filled(kind, layout, wanted, 5) as (_, log, batches, records):
         offset = data.draw(st.integers(0, log.next_offset))
-        expected = [batch for batch, inside in zip(batches, records, strict=True) if inside[-1].offset >= offset]
+        expected = [
+            batch
+            for batch, inside in zip(batches, records, strict=True)
+            if inside[-1].offset >= offset
+        ]
         assert [bytes(batch) for batch in log.batches(offset)] == expected
 
 
@@ -149,8 +177,17 @@ def test_a_view_outlives_whatever_becomes_of_the_log(kind, layout, wanted):
 def test_nothing_is_made_on_the_disk_before_the_first_append(kind):
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0")
-        assert (log.start_offset, log.next_offset, log.size_bytes, log.unsynced_paths()) == (0, 0, 0, ())
-        assert (bytes(log.read(0, 100, 100)), log.offset_at_time(0, 100), list(log.batches(0))) == (b"", None, [])
+        assert (log.start_offset, log.next_offset, log.size_bytes, log.unsynced_paths()) == (
+            0,
+            0,
+            0,
+            (),
+        )
+        assert (bytes(log.read(0, 100, 100)), log.offset_at_time(0, 100), list(log.batches(0))) == (
+            b"",
+            None,
+            [],
+        )
         assert disk.list_dir(".") == ()
 
 
@@ -218,7 +255,11 @@ def test_a_batch_that_cannot_be_decoded_answers_a_time_with_its_first_offset():
 def test_an_offset_that_is_not_the_next_one_is_our_mistake():
     log = Log.open(MemoryDisk(), "t-0")
     with pytest.raises(AssertionError, match="t-0: a batch at 3, not at 0"):
-        log.append(encode_records([Record(3, 7, b"k", b"v")], base_offset=3), last_offset=3, max_timestamp_ms=7)
+        log.append(
+            encode_records([Record(3, 7, b"k", b"v")], base_offset=3),
+            last_offset=3,
+            max_timestamp_ms=7,
+        )
 
 
 def sealed_log(disk):
@@ -229,7 +270,13 @@ def sealed_log(disk):
         batches.append(append(log, Wish((5,), 500))[0])
         disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
-    assert [name[-9:] for name in disk.list_dir("t-0")] == ["00000.log", "00.sealed", "00001.log", "01.sealed", "00002.log"]
+    assert [name[-9:] for name in disk.list_dir("t-0")] == [
+        "00000.log",
+        "00.sealed",
+        "00001.log",
+        "01.sealed",
+        "00002.log",
+    ]
     return batches
 
 
@@ -241,7 +288,11 @@ def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
     batches = sealed_log(disk)
     disk.append(f"{FIRST}.log", 100, b"bit rot")
     log = Log.open(disk, "t-0", SMALL)
-    assert (log.next_offset, log.truncated_bytes, log.unsynced_paths()) == (3, 0, ("t-0/00000000000000000002.log", "t-0", "."))
+    assert (log.next_offset, log.truncated_bytes, log.unsynced_paths()) == (
+        3,
+        0,
+        ("t-0/00000000000000000002.log", "t-0", "."),
+    )
     assert bytes(log.read(1, 10, 3)) == batches[1]
 
 
@@ -269,7 +320,9 @@ def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name():
     disk = MemoryDisk()
     size = len(sealed_log(disk)[0])
     disk.resize(f"{FIRST}.log", 100)
-    with pytest.raises(Damaged, match=f"^{FIRST}.log has 100 bytes, but had {size} when it was complete$"):
+    with pytest.raises(
+        Damaged, match=f"^{FIRST}.log has 100 bytes, but had {size} when it was complete$"
+    ):
         Log.open(disk, "t-0", SMALL)
 
 
@@ -277,7 +330,13 @@ def test_a_missing_segment_stops_the_start_with_the_name_of_the_next():
     disk = MemoryDisk()
     sealed_log(disk)
     disk.delete("t-0/00000000000000000001.log")
-    with pytest.raises(Damaged, match=r"^t-0/00000000000000000002\.log: the log before it ends at offset 1; a file is missing$"):
+    with pytest.raises(
+        Damaged,
+        match=(
+            r"^t-0/00000000000000000002\.log: the log before it ends at offset 1; a file is "
+            r"missing$"
+        ),
+    ):
         Log.open(disk, "t-0", SMALL)
 
 
@@ -304,7 +363,9 @@ def test_a_batch_of_too_many_records_is_not_looked_into():
 def test_a_batch_that_grows_too_large_is_not_looked_into():
     log = Log.open(MemoryDisk(), "t-0")
     large = [Record(n, n, None, bytes(MAX_SCANNED_BYTES // 2)) for n in range(3)]
-    log.append(encode_records(large, base_offset=0, attributes=4), last_offset=2, max_timestamp_ms=2)
+    log.append(
+        encode_records(large, base_offset=0, attributes=4), last_offset=2, max_timestamp_ms=2
+    )
     assert log.offset_at_time(1, 1 << 40) == (0, 2)
 
 
@@ -319,10 +380,20 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
     log.raise_start_offset(2)
     disk.sync(log.unsynced_paths())
     log.delete_before(2)
-    assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == ([2], 2, 2, 0)
+    assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == (
+        [2],
+        2,
+        2,
+        0,
+    )
     assert bytes(log.read(2, 100, 2)) == b""
     for life in (log, Log.open(disk.crash(), "t-0", SMALL)):
-        assert (life.start_offset, life.next_offset, life.offset_at_time(0, 9), life.largest_timestamp_ms(9)) == (2, 2, None, NEVER)
+        assert (
+            life.start_offset,
+            life.next_offset,
+            life.offset_at_time(0, 9),
+            life.largest_timestamp_ms(9),
+        ) == (2, 2, None, NEVER)
     batch, _ = append(log, Wish((1,), 40))
     assert bytes(log.read(2, 1, 3)) == batch
 

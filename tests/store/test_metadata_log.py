@@ -31,14 +31,19 @@ def act(catalog, number, wish):
         if catalog.cluster_id is None:
             catalog.name_cluster(name)
     elif catalog.topics.named(name) is None:
-        catalog.create_topic(Topic(name, topic_id(number), count), {"segment.bytes": str(count)} if count % 2 else None)
+        catalog.create_topic(
+            Topic(name, topic_id(number), count),
+            {"segment.bytes": str(count)} if count % 2 else None,
+        )
     elif what == "delete":
         catalog.delete_topic(name)
     else:
         catalog.add_partitions(name, catalog.topics.named(name).partitions + count)
 
 
-wishes = st.tuples(st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9))
+wishes = st.tuples(
+    st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -64,12 +69,19 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path):
     catalog.create_topic(Topic("gone", topic_id(2), 1))
     catalog.delete_topic("gone")
     catalog.add_partitions("flights", 13)
-    assert (catalog.claim_producer_ids(1000), catalog.claim_producer_ids(1)) == (range(1000), range(1000, 1001))
+    assert (catalog.claim_producer_ids(1000), catalog.claim_producer_ids(1)) == (
+        range(1000),
+        range(1000, 1001),
+    )
     assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
     disk.close()
     found = MetadataLog.open(RealDisk(tmp_path))
     assert found.topics == Topics([Topic("flights", topic_id(1), 13)])
-    assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == ({"segment.bytes": "1000"}, {}, "cluster-1")
+    assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == (
+        {"segment.bytes": "1000"},
+        {},
+        "cluster-1",
+    )
     assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
 
 
@@ -106,14 +118,18 @@ def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line():
     disk = three_topics()
     second = bytes(disk.view(PATH, 0, disk.size(PATH))).index(b"flights-v2")
     disk.append(PATH, second, b"x")
-    with pytest.raises(Damaged, match=f"^{re.escape(PATH)}, line 2: cannot be read, though later lines can$"):
+    with pytest.raises(
+        Damaged, match=f"^{re.escape(PATH)}, line 2: cannot be read, though later lines can$"
+    ):
         MetadataLog.open(disk)
 
 
 def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
     disk = MemoryDisk()
     disk.append(PATH, 0, b'f9cc7078 {"change":"paint"}\n')
-    with pytest.raises(Damaged, match=r"^catalog\.log, line 1: a change that this version does not know: 'paint'$"):
+    with pytest.raises(
+        Damaged, match=r"^catalog\.log, line 1: a change that this version does not know: 'paint'$"
+    ):
         MetadataLog.open(disk)
 
 
@@ -135,6 +151,8 @@ def test_a_full_disk_leaves_the_catalog_as_it_was():
     catalog.create_topic(Topic("flights", topic_id(1), 1))
     before = state(catalog)
     disk.free_bytes = 20
-    with pytest.raises(DiskError, match=r"^cannot append \d+ bytes to catalog\.log: no space left$"):
+    with pytest.raises(
+        DiskError, match=r"^cannot append \d+ bytes to catalog\.log: no space left$"
+    ):
         catalog.create_topic(Topic("naïve", topic_id(2), 1))
     assert state(catalog) == before == state(MetadataLog.open(disk))

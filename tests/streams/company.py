@@ -1,4 +1,6 @@
-"""A Streams application on several processes, played from one assignment to the next without any of its consumers."""
+"""A Streams application on several processes, played from one assignment to the next without any of
+its consumers.
+"""
 
 from random import Random
 
@@ -10,9 +12,13 @@ ALL = 50_000
 
 
 class Company:
-    """Processes by name with consumers and tags, and what each has of each task: `lag`, and who runs it: `runs`."""
+    """Processes by name with consumers and tags, and what each has of each task: `lag`, and who
+    runs it: `runs`.
+    """
 
-    def __init__(self, tasks: Tasks, consumers: dict[str, int], tags: dict[str, dict[str, str]] | None = None) -> None:
+    def __init__(
+        self, tasks: Tasks, consumers: dict[str, int], tags: dict[str, dict[str, str]] | None = None
+    ) -> None:
         self.tasks = tasks
         self.consumers = dict(consumers)
         self.tags = dict(tags or {})
@@ -26,7 +32,10 @@ class Company:
     def crew(self) -> ClientStates:
         """What the company would tell its leader."""
         number = {name: at for at, name in enumerate(self.names)}
-        rows = sorted((number[name], task, lag, self.runs.get((name, task), False)) for (name, task), lag in self.lag.items())
+        rows = sorted(
+            (number[name], task, lag, self.runs.get((name, task), False))
+            for (name, task), lag in self.lag.items()
+        )
         process, task, lag, active = np.array(rows, np.int64).reshape(-1, 4).T
         return ClientStates(
             np.array([self.consumers[name] for name in self.names], np.int32),
@@ -39,12 +48,23 @@ class Company:
         )
 
     def adopts(self, shares: TaskAssignment, *, lag: int = 7, forgets: bool = True) -> None:
-        """Everybody has what it was given, restored up to `lag`. forgets: what it has no more, it cleans away."""
+        """Everybody has what it was given, restored up to `lag`. forgets: what it has no more, it
+        cleans away.
+        """
         names = self.names
-        self.runs = {(names[process], task): True for task, process in enumerate(shares.active.tolist())}
-        following = [(names[process], task) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())]
+        self.runs = {
+            (names[process], task): True for task, process in enumerate(shares.active.tolist())
+        }
+        following = [
+            (names[process], task)
+            for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())
+        ]
         kept = {} if forgets else {key: ALL // 10 + each for key, each in self.lag.items()}
-        self.lag = kept | {key: min(lag, int(self.tasks.end_offset_sum[key[1]])) for key in following} | dict.fromkeys(self.runs, 0)
+        self.lag = (
+            kept
+            | {key: min(lag, int(self.tasks.end_offset_sum[key[1]])) for key in following}
+            | dict.fromkeys(self.runs, 0)
+        )
 
     def leaves(self, name: str) -> None:
         """The process is gone with all that it has."""
@@ -55,15 +75,23 @@ class Company:
 
 def tasks_of(*subtopologies: tuple[int, bool]) -> Tasks:
     """The tasks of subtopologies with so many partitions each, with or without state."""
-    rows = [(number, at, stateful) for number, (count, stateful) in enumerate(subtopologies) for at in range(count)]
+    rows = [
+        (number, at, stateful)
+        for number, (count, stateful) in enumerate(subtopologies)
+        for at in range(count)
+    ]
     subtopology, partition, stateful = np.array(rows, np.int64).reshape(-1, 3).T
     end = np.where(stateful > 0, ALL, 0)
     return Tasks(subtopology.astype(np.int32), partition.astype(np.int32), stateful > 0, end)
 
 
 def any_company(random: Random, *, tags: tuple[str, ...] = (), alike: bool = False) -> Company:
-    """A company of up to eight processes with up to sixty tasks. alike: all with the same number of consumers."""
-    tasks = tasks_of(*((random.randint(1, 15), random.random() < 0.8) for _ in range(random.randint(1, 4))))
+    """A company of up to eight processes with up to sixty tasks. alike: all with the same number of
+    consumers.
+    """
+    tasks = tasks_of(
+        *((random.randint(1, 15), random.random() < 0.8) for _ in range(random.randint(1, 4)))
+    )
     names = random.sample("abcdefghijklmnop", random.randint(1, 8))
     consumers = random.randint(1, 4)
     zones = {tag: [f"{tag}-{number}" for number in range(random.randint(1, 4))] for tag in tags}

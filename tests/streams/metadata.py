@@ -6,19 +6,33 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicPartition
 
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**31 - 1)
 SUMS = st.sampled_from([RUNNING, OFFSET_UNKNOWN]) | st.integers(0, 2**63 - 1)
 NAMES = st.text(max_size=5)
-PARTITIONS = st.lists(st.builds(TopicPartition, NAMES, NUMBERS), max_size=4, unique=True).map(lambda some: tuple(sorted(some)))
+PARTITIONS = st.lists(st.builds(TopicPartition, NAMES, NUMBERS), max_size=4, unique=True).map(
+    lambda some: tuple(sorted(some))
+)
 HOSTS = st.dictionaries(st.builds(HostInfo, NAMES, NUMBERS), PARTITIONS, max_size=3)
 
 
 def tasks(version):
     """Tasks that the version can say."""
-    return st.builds(TaskId, NUMBERS, NUMBERS, st.none() | st.text(min_size=1, max_size=4) if version >= 10 else st.none())
+    return st.builds(
+        TaskId,
+        NUMBERS,
+        NUMBERS,
+        st.none() | st.text(min_size=1, max_size=4) if version >= 10 else st.none(),
+    )
 
 
 def subscriptions(version):
@@ -62,7 +76,10 @@ def heard_subscription(said: SubscriptionInfo) -> SubscriptionInfo:
     }
     sums = said.offset_sums
     if said.used < 7:
-        sums = {task: offset_sum if offset_sum == RUNNING else OFFSET_UNKNOWN for task, offset_sum in sums.items()}
+        sums = {
+            task: offset_sum if offset_sum == RUNNING else OFFSET_UNKNOWN
+            for task, offset_sum in sums.items()
+        }
     return replace(said, offset_sums=sums, **left_out)
 
 
@@ -83,7 +100,9 @@ MAPS: dict[str, Any] = {"standby": TaskId, "active_hosts": HostInfo, "standby_ho
 
 
 def in_json(info: SubscriptionInfo | AssignmentInfo) -> dict[str, Any]:
-    """All that `info` says, as JSON can say it, entries in order; an assignment is the one with "active"."""
+    """All that `info` says, as JSON can say it, entries in order; an assignment is the one with
+    "active".
+    """
     said = {field.name: getattr(info, field.name) for field in fields(info)}
     if isinstance(info, SubscriptionInfo):
         maps = {"offset_sums": in_order(info.offset_sums), "tags": in_order(info.tags)}
@@ -93,17 +112,28 @@ def in_json(info: SubscriptionInfo | AssignmentInfo) -> dict[str, Any]:
 
 def in_order(entries: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     """The entries by their keys; null, the lack of a topology's name, counts as an empty one."""
-    return sorted(entries.items(), key=lambda entry: ["" if part is None else part for part in entry[0]])
+    return sorted(
+        entries.items(), key=lambda entry: ["" if part is None else part for part in entry[0]]
+    )
 
 
 def out_of_json(said: Mapping[str, Any]) -> SubscriptionInfo | AssignmentInfo:
     """What `in_json` said, and what Java says in the same form."""
     if "active" not in said:
         sums = {TaskId(*task): offset_sum for task, offset_sum in said["offset_sums"]}
-        values = {"process_id": bytes.fromhex(said["process_id"]), "offset_sums": sums, "tags": dict(said["tags"])}
+        values = {
+            "process_id": bytes.fromhex(said["process_id"]),
+            "offset_sums": sums,
+            "tags": dict(said["tags"]),
+        }
         return SubscriptionInfo(**{**said, **values})
     maps = {
-        name: {key(*row): tuple(sorted(TopicPartition(*each) for each in partitions)) for row, partitions in said[name]}
+        name: {
+            key(*row): tuple(sorted(TopicPartition(*each) for each in partitions))
+            for row, partitions in said[name]
+        }
         for name, key in MAPS.items()
     }
-    return AssignmentInfo(**{**said, **maps, "active": tuple(TaskId(*row) for row in said["active"])})
+    return AssignmentInfo(
+        **{**said, **maps, "active": tuple(TaskId(*row) for row in said["active"])}
+    )

@@ -11,7 +11,14 @@ from apportion.streams.assignor.client_metadata import (
     index_tasks,
     task_arrays,
 )
-from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    FutureInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
@@ -26,11 +33,23 @@ def info(process, sums=None, **rest):
 
 
 def rows(crew):
-    return list(zip(crew.process.tolist(), crew.task.tolist(), crew.lag.tolist(), crew.is_running.tolist(), strict=True))
+    return list(
+        zip(
+            crew.process.tolist(),
+            crew.task.tolist(),
+            crew.lag.tolist(),
+            crew.is_running.tolist(),
+            strict=True,
+        )
+    )
 
 
 def prior(crew):
-    return [(process, task) for process, task, was in zip(crew.process, crew.task, crew.previously_active, strict=True) if was]
+    return [
+        (process, task)
+        for process, task, was in zip(crew.process, crew.task, crew.previously_active, strict=True)
+        if was
+    ]
 
 
 def test_consumers_with_one_process_id_are_threads_of_one_process():
@@ -59,17 +78,33 @@ def test_what_a_process_lacks_of_a_task_follows_from_its_offsets():
 
 
 def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
-    said = {"a1": ConsumerMetadata(info(A, {TaskId(1, 0): 10})), "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 90}))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 2, 10, False)]
+    said = {
+        "a1": ConsumerMetadata(info(A, {TaskId(1, 0): 10})),
+        "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 90})),
+    }
+    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+        (0, 2, 10, False)
+    ]
 
 
 def test_who_owns_a_task_without_state_runs_it():
-    said = {"a": ConsumerMetadata(info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0)))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 0, 0, True)]
+    said = {
+        "a": ConsumerMetadata(
+            info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0))
+        )
+    }
+    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+        (0, 0, 0, True)
+    ]
 
 
 def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
-    said = {"a": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1), TopicPartition("y", 0)))}
+    said = {
+        "a": ConsumerMetadata(
+            info(A, {TaskId(1, 1): 3}),
+            owned_partitions=(TopicPartition("y", 1), TopicPartition("y", 0)),
+        )
+    }
     crew = build_client_states(group_by_process(said), said, NUMBERS, END)
     assert rows(crew) == [(0, 2, 100, False), (0, 3, 47, False)]
     assert prior(crew) == [(0, 2), (0, 3)]
@@ -77,7 +112,9 @@ def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
 
 def test_what_one_thread_restores_its_process_has_to_run():
     said = {
-        "a1": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)),
+        "a1": ConsumerMetadata(
+            info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)
+        ),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 9, TaskId(1, 1): 5})),
     }
     crew = build_client_states(group_by_process(said), said, NUMBERS, END)
@@ -86,23 +123,37 @@ def test_what_one_thread_restores_its_process_has_to_run():
 
 
 def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it():
-    said = {"a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned_partitions=(TopicPartition("y", 1),))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
+    said = {
+        "a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned_partitions=(TopicPartition("y", 1),))
+    }
+    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+        (0, 3, 0, True)
+    ]
 
 
 def test_who_speaks_a_version_from_the_future_runs_what_it_owns():
     said = {"a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
+    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+        (0, 3, 0, True)
+    ]
 
 
 def test_a_sum_that_is_no_offset_is_nothing():
     said = {"a": ConsumerMetadata(info(A, {TaskId(1, 0): -(2**63), TaskId(1, 1): -4}))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 2, 100, False), (0, 3, 50, False)]
+    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+        (0, 2, 100, False),
+        (0, 3, 50, False),
+    ]
 
 
 def test_tasks_are_arrays_in_order_of_their_ids():
     tasks = task_arrays(NUMBERS, END)
-    assert [array.tolist() for array in tasks] == [[0, 0, 1, 1], [0, 1, 0, 1], [False, False, True, True], [0, 0, 100, 50]]
+    assert [array.tolist() for array in tasks] == [
+        [0, 0, 1, 1],
+        [0, 1, 0, 1],
+        [False, False, True, True],
+        [0, 0, 100, 50],
+    ]
 
 
 @pytest.mark.parametrize(

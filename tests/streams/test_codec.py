@@ -1,11 +1,18 @@
-"""Kafka Streams' metadata goes to bytes and comes back in every version; wrong bytes only ever raise DecodeError."""
+"""Kafka Streams' metadata goes to bytes and comes back in every version; wrong bytes only ever
+raise DecodeError.
+"""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.streams.metadata.model import (
     LATEST,
     NO_VERSION,
@@ -23,7 +30,10 @@ from tests.streams.metadata import assignments, heard_assignment, heard_subscrip
 VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
 BOTH = pytest.mark.parametrize(
     ("values", "encode", "decode"),
-    [(subscriptions, encode_subscription, decode_subscription), (assignments, encode_assignment, decode_assignment)],
+    [
+        (subscriptions, encode_subscription, decode_subscription),
+        (assignments, encode_assignment, decode_assignment),
+    ],
     ids=["subscription", "assignment"],
 )
 QUICK = settings(max_examples=30, deadline=None)
@@ -72,7 +82,9 @@ def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, 
     def does_not_crash(info, data):
         frame = bytearray(encode(info))
         for _ in range(data.draw(st.integers(1, 4))):
-            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.sampled_from([0, 1, 2, 127, 128, 254, 255]))
+            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(
+                st.sampled_from([0, 1, 2, 127, 128, 254, 255])
+            )
         try:
             heard = decode(bytes(frame))
         except DecodeError:
@@ -148,9 +160,14 @@ def test_equal_values_are_equal_bytes_whatever_their_order():
             HostInfo("a", 2): (TopicPartition("s", 3), TopicPartition("a", 0))[::step],
         }
         subscription = SubscriptionInfo(
-            used=11, supported=11, offset_sums=dict([*sums.items()][::step]), tags=dict([("b", ""), ("a", "")][::step])
+            used=11,
+            supported=11,
+            offset_sums=dict([*sums.items()][::step]),
+            tags=dict([("b", ""), ("a", "")][::step]),
         )
-        assignment = AssignmentInfo(used=11, active_hosts=dict([*hosts.items()][::step]), standby_hosts=hosts)
+        assignment = AssignmentInfo(
+            used=11, active_hosts=dict([*hosts.items()][::step]), standby_hosts=hosts
+        )
         return encode_subscription(subscription), encode_assignment(assignment)
 
     assert values(1) == values(-1)
@@ -183,18 +200,39 @@ PROCESS = bytes(16)
         (numbers(-1), "StreamsSubscription has no version -1"),
         (numbers(12), "StreamsVersions v0: used to supported: the bytes end too soon"),
         (numbers(12, 11), "StreamsSubscription v12: supported: 11 is older than the version used"),
-        (numbers(5, 4) + PROCESS + bytes(12), "StreamsSubscription v5: supported: 4 is older than the version used"),
+        (
+            numbers(5, 4) + PROCESS + bytes(12),
+            "StreamsSubscription v5: supported: 4 is older than the version used",
+        ),
         (said(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
-        (said(1, PROCESS, numbers(1, 0)), "StreamsSubscription v1: active: it says 1 where 4 bytes are left"),
-        (said(1, PROCESS, numbers(0, 2**31 - 1)), f"StreamsSubscription v1: standby: it says {2**31 - 1} where 0 bytes are left"),
-        (said(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)), "StreamsSubscription v1: active and standby: 0_1 is there twice"),
-        (said(3, PROCESS, numbers(0, 0, 1), b"\xff"), "StreamsSubscription v3: endpoint: it is not UTF-8"),
-        (said(7, PROCESS, numbers(0, 1, 4, 9)), "StreamsSubscription v7: subtopology_sums.tasks: it says 9 where 0 bytes are left"),
+        (
+            said(1, PROCESS, numbers(1, 0)),
+            "StreamsSubscription v1: active: it says 1 where 4 bytes are left",
+        ),
+        (
+            said(1, PROCESS, numbers(0, 2**31 - 1)),
+            f"StreamsSubscription v1: standby: it says {2**31 - 1} where 0 bytes are left",
+        ),
+        (
+            said(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
+            "StreamsSubscription v1: active and standby: 0_1 is there twice",
+        ),
+        (
+            said(3, PROCESS, numbers(0, 0, 1), b"\xff"),
+            "StreamsSubscription v3: endpoint: it is not UTF-8",
+        ),
+        (
+            said(7, PROCESS, numbers(0, 1, 4, 9)),
+            "StreamsSubscription v7: subtopology_sums.tasks: it says 9 where 0 bytes are left",
+        ),
         (
             said(7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)),
             "StreamsSubscription v7: subtopology_sums: 4_5 is there twice",
         ),
-        (said(10, PROCESS, numbers(0, 9)), "StreamsSubscription v10: task_sums: it says 9 where 0 bytes are left"),
+        (
+            said(10, PROCESS, numbers(0, 9)),
+            "StreamsSubscription v10: task_sums: it says 9 where 0 bytes are left",
+        ),
         (
             said(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
             "StreamsSubscription v10: task_sums.topology: it says 9 where 2 bytes are left",
@@ -203,7 +241,10 @@ PROCESS = bytes(16)
             said(10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)),
             "StreamsSubscription v10: task_sums: a__4_5 is there twice",
         ),
-        (said(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)), "StreamsSubscription v11: tags:  is there twice"),
+        (
+            said(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
+            "StreamsSubscription v11: tags:  is there twice",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_subscription_is_said_with_the_field(frame, sentence):
@@ -221,16 +262,23 @@ HOST = b"\0\1h" + numbers(80)
         (numbers(0), "StreamsAssignment has no version 0"),
         (said(1, numbers(1, 2)), "StreamsAssignment v1: active: it says 1 where 4 bytes are left"),
         (said(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
-        (said(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)), "StreamsAssignment v1: standby: 0_1 is there twice"),
+        (
+            said(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
+            "StreamsAssignment v1: standby: 0_1 is there twice",
+        ),
         (
             said(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
-            "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', partition=0) is there twice",
+            "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', "
+            "partition=0) is there twice",
         ),
         (
             said(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
             "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) is there twice",
         ),
-        (said(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)), "StreamsAssignment v5: topics: 7 is there twice"),
+        (
+            said(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
+            "StreamsAssignment v5: topics: 7 is there twice",
+        ),
         (
             said(5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)),
             "StreamsAssignment v5: active_hosts: no topic has the number 6",
@@ -239,12 +287,18 @@ HOST = b"\0\1h" + numbers(80)
             said(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
             "StreamsAssignment v6: standby_hosts: no topic has the number 0",
         ),
-        (said(6, numbers(0, 0, 1, 0), b"\0\1\xff"), "StreamsAssignment v6: topics.topic: it is not modified UTF-8"),
+        (
+            said(6, numbers(0, 0, 1, 0), b"\0\1\xff"),
+            "StreamsAssignment v6: topics.topic: it is not modified UTF-8",
+        ),
         (
             said(10, numbers(1, 0, 0, 2**31 - 1)),
             f"StreamsAssignment v10: active.topology: it says {2**31 - 1} where 0 bytes are left",
         ),
-        (said(10, numbers(1, 0, 0, -2)), "StreamsAssignment v10: active.topology: it says -2 where 0 bytes are left"),
+        (
+            said(10, numbers(1, 0, 0, -2)),
+            "StreamsAssignment v10: active.topology: it says -2 where 0 bytes are left",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_assignment_is_said_with_the_field(frame, sentence):
@@ -257,9 +311,18 @@ def test_what_is_wrong_with_an_assignment_is_said_with_the_field(frame, sentence
     ("info", "sentence"),
     [
         (SubscriptionInfo(used=0), "StreamsSubscription has no version 0"),
-        (SubscriptionInfo(used=3), "StreamsSubscription v3: supported: -1 is older than the version used"),
-        (SubscriptionInfo(used=12, supported=11), "StreamsSubscription v12: supported: 11 is older than the version used"),
-        (SubscriptionInfo(used=11, supported=11, unique=128), "StreamsSubscription v11: unique to error: a value does not fit"),
+        (
+            SubscriptionInfo(used=3),
+            "StreamsSubscription v3: supported: -1 is older than the version used",
+        ),
+        (
+            SubscriptionInfo(used=12, supported=11),
+            "StreamsSubscription v12: supported: 11 is older than the version used",
+        ),
+        (
+            SubscriptionInfo(used=11, supported=11, unique=128),
+            "StreamsSubscription v11: unique to error: a value does not fit",
+        ),
         (
             SubscriptionInfo(used=6, supported=6, offset_sums={TaskId(0, 1, "a"): 5}),
             "StreamsSubscription v6: offset_sums: this version has no names of topologies",

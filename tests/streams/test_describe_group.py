@@ -11,7 +11,13 @@ from apportion.streams.describe.group import (
     describe_without_metadata,
 )
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
-from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
 from apportion.wire.records import consumer_protocol as words
@@ -25,18 +31,26 @@ PROBING_MS = 1_800_000_000_000
 def said(used=11, supported=11, **more):
     """What a member sends when it joins."""
     info = SubscriptionInfo(used, supported if used > 2 else -1, **more)
-    return encode(words.ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info)))
+    return encode(
+        words.ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info))
+    )
 
 
 def told(partitions=(), used=11, **more):
     """What a member is sent, with these partitions of topic t."""
     gives = (words.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),)
     info = AssignmentInfo(used, used if used > 2 else -1, **more)
-    return encode(words.ConsumerProtocolAssignment(assigned_partitions=gives, user_data=encode_assignment(info)))
+    return encode(
+        words.ConsumerProtocolAssignment(
+            assigned_partitions=gives, user_data=encode_assignment(info)
+        )
+    )
 
 
 def shown(name, subscription, assignment, instance_id=None):
-    return MemberDescription(f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment)
+    return MemberDescription(
+        f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment
+    )
 
 
 def t(*partitions):
@@ -57,7 +71,11 @@ def test_consumers_of_a_process_are_shown_as_one():
     same = {"process_id": ONE, "endpoint": "here:1", "tags": {"zone": "a"}}
     members = (
         shown("b", said(offset_sums=more, **same), told((2, 0), active=tasks((0, 0), (0, 2)))),
-        shown("a", said(offset_sums=sums, **same), told((1,), active=tasks((0, 1)), standby=copies((1, 4)))),
+        shown(
+            "a",
+            said(offset_sums=sums, **same),
+            told((1,), active=tasks((0, 1)), standby=copies((1, 4))),
+        ),
     )
     portrait = describe_group(members)
     (process,) = portrait.processes
@@ -71,7 +89,10 @@ def test_consumers_of_a_process_are_shown_as_one():
         "here:1",
         {"zone": "a"},
     )
-    assert (process.name, process.versions) == ("00000000-0000-0000-0000-000000000001", MetadataVersions(11, 11))
+    assert (process.name, process.versions) == (
+        "00000000-0000-0000-0000-000000000001",
+        MetadataVersions(11, 11),
+    )
     assert process.label == "00000000-0000-0000-0000-000000000001 (here:1)"
     assert portrait == GroupDescription((process,), StandbyKind.STANDBY)
     assert portrait.partitions == t(0, 1, 2)
@@ -93,31 +114,58 @@ def test_a_task_with_two_source_partitions_is_one_task():
 
 def test_of_versions_1_and_2_nothing_supported_is_known():
     portrait = describe_group(
-        [shown("a", said(1), told((0,), 1, active=tasks((0, 0)))), shown("b", said(2, process_id=ONE), told((), 2))]
+        [
+            shown("a", said(1), told((0,), 1, active=tasks((0, 0)))),
+            shown("b", said(2, process_id=ONE), told((), 2)),
+        ]
     )
-    assert [process.versions for process in portrait.processes] == [MetadataVersions(1), MetadataVersions(2)]
+    assert [process.versions for process in portrait.processes] == [
+        MetadataVersions(1),
+        MetadataVersions(2),
+    ]
     assert portrait.standby_kind is StandbyKind.EITHER
 
 
 def test_the_consumer_that_understands_least_speaks_for_its_process():
     members = [shown("a", said(8, 11), told()), shown("b", said(8, 8), told())]
-    assert [process.versions for process in describe_group(members).processes] == [MetadataVersions(8, 8)]
+    assert [process.versions for process in describe_group(members).processes] == [
+        MetadataVersions(8, 8)
+    ]
 
 
 def test_of_a_member_from_the_future_the_versions_are_read():
     portrait = describe_group(
-        [shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))), shown("b", said(process_id=ONE), told())]
+        [
+            shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))),
+            shown("b", said(process_id=ONE), told()),
+        ]
     )
     known, future = portrait.processes
-    assert (known.process_id, future.process_id, future.name, future.label) == (ONE, None, "a-id", "a-id (a.host)")
-    assert (future.versions, future.active, future.consumers[0].decode_errors) == (MetadataVersions(12, 13), {}, ())
+    assert (known.process_id, future.process_id, future.name, future.label) == (
+        ONE,
+        None,
+        "a-id",
+        "a-id (a.host)",
+    )
+    assert (future.versions, future.active, future.consumers[0].decode_errors) == (
+        MetadataVersions(12, 13),
+        {},
+        (),
+    )
     assert portrait.standby_kind is StandbyKind.EITHER
 
 
 @pytest.mark.parametrize(
     ("subscription", "assignment", "unread"),
     [
-        (b"", told(), ("its subscription cannot be read: ConsumerProtocolSubscription: 0 bytes have no version",)),
+        (
+            b"",
+            told(),
+            (
+                "its subscription cannot be read: ConsumerProtocolSubscription: 0 bytes "
+                "have no version",
+            ),
+        ),
         (said()[:-1], b"\0", None),
         (
             said(),
@@ -132,7 +180,11 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assi
     portrait = describe_group([broken, whole])
     found = {each.description.client_id: each for each in portrait.consumers}
     assert found["b"].active == {TaskId(0, 3): t(3)}
-    assert (len(found["a"].decode_errors) == 2) if unread is None else found["a"].decode_errors == unread
+    assert (
+        (len(found["a"].decode_errors) == 2)
+        if unread is None
+        else found["a"].decode_errors == unread
+    )
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
@@ -141,15 +193,24 @@ def test_no_bytes_break_a_portrait(subscription, assignment):
     assert [each.description.client_id for each in process.consumers] == ["a"]
 
 
-@given(st.integers(1, 11).flatmap(lambda version: st.tuples(subscriptions(version), assignments(version))))
+@given(
+    st.integers(1, 11).flatmap(
+        lambda version: st.tuples(subscriptions(version), assignments(version))
+    )
+)
 def test_whatever_can_be_said_is_shown(pair):
     subscription, assignment = pair
     said = encode(words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription)))
     told = encode(words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment)))
     (process,) = describe_group([shown("a", said, told)]).processes
-    assert (process.process_id, process.versions.used) == (subscription.process_id, subscription.used)
+    assert (process.process_id, process.versions.used) == (
+        subscription.process_id,
+        subscription.used,
+    )
     assert dict(process.standby) == dict(assignment.standby)
-    assert list(process.active) == sorted(dict.fromkeys(assignment.active), key=lambda task: (task.topology or "", *task[:2]))
+    assert list(process.active) == sorted(
+        dict.fromkeys(assignment.active), key=lambda task: (task.topology or "", *task[:2])
+    )
 
 
 def pair(next_ms, one, two, tags=None, used=11):
@@ -157,9 +218,20 @@ def pair(next_ms, one, two, tags=None, used=11):
     ids = {ONE: one, TWO: two}
     blobs = []
     for process_id, (active, standby) in ids.items():
-        given = {"active": tasks(*active), "standby": copies(*standby), "next_rebalance_ms": next_ms}
-        blobs.append((said(used, process_id=process_id, tags=tags or {}), told([each[1] for each in active], used, **given)))
-    return describe_group([shown(f"m{number}", *each) for number, each in enumerate(blobs)]).standby_kind
+        given = {
+            "active": tasks(*active),
+            "standby": copies(*standby),
+            "next_rebalance_ms": next_ms,
+        }
+        blobs.append(
+            (
+                said(used, process_id=process_id, tags=tags or {}),
+                told([each[1] for each in active], used, **given),
+            )
+        )
+    return describe_group(
+        [shown(f"m{number}", *each) for number, each in enumerate(blobs)]
+    ).standby_kind
 
 
 WITH_A_BARE_TASK = (([(1, 0), (1, 1)], []), ([(1, 2)], [(1, 0)]))
@@ -197,7 +269,9 @@ def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read():
 
 def test_while_the_broker_tells_nothing_members_are_there_by_name():
     portrait = describe_without_metadata([shown("b", b"", told()), shown("a", b"", b"", "seat")])
-    assert [(each.process_id, each.name, each.versions, each.active) for each in portrait.processes] == [
+    assert [
+        (each.process_id, each.name, each.versions, each.active) for each in portrait.processes
+    ] == [
         (None, "a-id", None, {}),
         (None, "b-id", None, {}),
     ]

@@ -1,23 +1,36 @@
-"""Bytes that Kafka Streams' own classes made, by tests/kafka/streams/record.py: read as they mean, and written the same."""
+"""Bytes that Kafka Streams' own classes made, by tests/kafka/streams/record.py: read as they mean,
+and written the same.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.streams.metadata.model import LATEST, SubscriptionInfo
 from tests.streams.metadata import heard_assignment, heard_subscription, out_of_json
 
-SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json").read_text())["samples"]
+SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json").read_text())[
+    "samples"
+]
 
 
 def cases():
-    """(value, bytes as Kafka Streams made them, the same with their entries in order) of each sample."""
+    """(value, bytes as Kafka Streams made them, the same with their entries in order) of each
+    sample.
+    """
     for number, row in enumerate(SAMPLES):
         value, said = out_of_json(row["value"]), row["bytes"]
         name = f"{type(value).__name__}-v{value.used}-{number}"
-        yield pytest.param(value, bytes.fromhex(said), bytes.fromhex(row.get("ordered", said)), id=name)
+        yield pytest.param(
+            value, bytes.fromhex(said), bytes.fromhex(row.get("ordered", said)), id=name
+        )
 
 
 @pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
@@ -29,11 +42,20 @@ def test_we_write_the_bytes_of_kafka_streams(value, said, ordered):
 @pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
 def test_we_read_the_bytes_of_kafka_streams(value, said, ordered):
     if isinstance(value, SubscriptionInfo):
-        assert decode_subscription(said) == decode_subscription(ordered) == heard_subscription(value)
+        assert (
+            decode_subscription(said) == decode_subscription(ordered) == heard_subscription(value)
+        )
     else:
         assert decode_assignment(said) == heard_assignment(value)
 
 
 def test_every_version_of_both_is_among_the_samples():
-    said = {(type(value).__name__, value.used) for value in (out_of_json(row["value"]) for row in SAMPLES)}
-    assert said == {(name, version) for name in ("SubscriptionInfo", "AssignmentInfo") for version in range(1, LATEST + 1)}
+    said = {
+        (type(value).__name__, value.used)
+        for value in (out_of_json(row["value"]) for row in SAMPLES)
+    }
+    assert said == {
+        (name, version)
+        for name in ("SubscriptionInfo", "AssignmentInfo")
+        for version in range(1, LATEST + 1)
+    }

@@ -1,4 +1,6 @@
-"""The metadata of KIP-848's Streams chapter: its bytes, what may change in it, and the hash of a topology."""
+"""The metadata of KIP-848's Streams chapter: its bytes, what may change in it, and the hash of a
+topology.
+"""
 
 from typing import NamedTuple
 
@@ -63,7 +65,10 @@ def test_member_metadata_has_the_bytes_of_a_flexible_message():
 
 
 def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
-    one, two = (Kip848TopicPartitions(topic="a", partitions=(1,)),), (Kip848TopicPartitions(topic="b", partitions=(2, 3)),)
+    one, two = (
+        (Kip848TopicPartitions(topic="a", partitions=(1,)),),
+        (Kip848TopicPartitions(topic="b", partitions=(2, 3)),),
+    )
     given = Kip848AssignmentMetadata(
         active_tasks=(Kip848ActiveTask(subtopology=0, partition=1),),
         standby_tasks=(Kip848Replica(subtopology=0, partition=2, sources=one),),
@@ -85,8 +90,13 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
 @pytest.mark.parametrize("changed", CHANGES)
 @pytest.mark.parametrize("reason", Reason)
 def test_topology_and_lags_change_with_a_reason_and_the_rest_never(changed, reason):
-    before, now = Kip848MemberMetadata(**SAID), Kip848MemberMetadata(**SAID | {changed: CHANGES[changed]})
-    assert is_allowed_update(before, now, reason) == (changed in ("topology_hash", "task_lags") and reason != Reason.NONE)
+    before, now = (
+        Kip848MemberMetadata(**SAID),
+        Kip848MemberMetadata(**SAID | {changed: CHANGES[changed]}),
+    )
+    assert is_allowed_update(before, now, reason) == (
+        changed in ("topology_hash", "task_lags") and reason != Reason.NONE
+    )
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -95,7 +105,9 @@ def test_a_member_may_always_say_the_same_again(reason):
 
 
 PARTS = st.recursive(
-    st.none() | st.integers() | st.text() | st.binary(), lambda parts: st.lists(parts, max_size=4).map(tuple), max_leaves=12
+    st.none() | st.integers() | st.text() | st.binary(),
+    lambda parts: st.lists(parts, max_size=4).map(tuple),
+    max_leaves=12,
 )
 
 

@@ -1,6 +1,11 @@
 import pytest
 
-from apportion.streams.metadata.releases import RELEASES, initial_metadata_version, is_eager, known_release
+from apportion.streams.metadata.releases import (
+    RELEASES,
+    initial_metadata_version,
+    is_eager,
+    known_release,
+)
 
 
 def test_every_release_speaks_the_version_of_its_jar():
@@ -41,9 +46,14 @@ def test_every_release_speaks_the_version_of_its_jar():
         ("future", None, 12, False),
     ],
 )
-def test_upgrade_from_lowers_the_version_and_makes_members_eager(release, upgrade_from, version, eager):
+def test_upgrade_from_lowers_the_version_and_makes_members_eager(
+    release, upgrade_from, version, eager
+):
     found = known_release(release)
-    assert (initial_metadata_version(found, upgrade_from), is_eager(found, upgrade_from)) == (version, eager)
+    assert (initial_metadata_version(found, upgrade_from), is_eager(found, upgrade_from)) == (
+        version,
+        eager,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,8 +64,17 @@ def test_upgrade_from_lowers_the_version_and_makes_members_eager(release, upgrad
         ("3.2", "3.1", "Kafka Streams 3.2 has no upgrade.from=3.1: it knows 0.10.0, .*, 2.3$"),
         ("3.9", "4.0", "Kafka Streams 3.9 has no upgrade.from=4.0: it knows 0.10.0, .*, 3.8$"),
         ("4.0", "4.0", "Kafka Streams 4.0 has no upgrade.from=4.0: it knows 2.4, .*, 3.9$"),
-        ("4.3", "post-2.0", "Kafka Streams 4.3 has no upgrade.from=post-2.0: it knows 2.4, .*, 4.2$"),
-        ("4.0", "1.1", "Kafka Streams 4.0 has no upgrade.from=1.1: it cannot rebalance eagerly; go by way of 3.9"),
+        (
+            "4.3",
+            "post-2.0",
+            "Kafka Streams 4.3 has no upgrade.from=post-2.0: it knows 2.4, .*, 4.2$",
+        ),
+        (
+            "4.0",
+            "1.1",
+            "Kafka Streams 4.0 has no upgrade.from=1.1: it cannot rebalance eagerly; go "
+            "by way of 3.9",
+        ),
         ("3.9", "7", "upgrade.from must name a release such as 1.1, not '7'"),
     ],
 )
@@ -65,6 +84,14 @@ def test_an_upgrade_from_that_a_release_does_not_know_is_refused(release, upgrad
 
 
 def test_a_release_is_found_by_its_patch_level_too():
-    assert [known_release(name).name for name in ("0.10.0.1", "1.1.x", "4.0.1", "4.3")] == ["0.10.0", "1.1", "4.0", "4.3"]
-    with pytest.raises(ValueError, match=r"there is no release '5\.0' of Kafka Streams known here; there are 0\.10\.0, "):
+    assert [known_release(name).name for name in ("0.10.0.1", "1.1.x", "4.0.1", "4.3")] == [
+        "0.10.0",
+        "1.1",
+        "4.0",
+        "4.3",
+    ]
+    with pytest.raises(
+        ValueError,
+        match=r"there is no release '5\.0' of Kafka Streams known here; there are 0\.10\.0, ",
+    ):
         known_release("5.0")

@@ -14,7 +14,9 @@ from tests.streams.company import ALL, Company, any_company, changed, tasks_of
 
 RANDOMS = st.integers(0, 1 << 32).map(Random)
 POLICIES = st.builds(
-    lambda standbys, warmups: AssignmentConfigs(standbys, max_warmup_replicas=warmups), st.integers(0, 3), st.integers(1, 3)
+    lambda standbys, warmups: AssignmentConfigs(standbys, max_warmup_replicas=warmups),
+    st.integers(0, 3),
+    st.integers(1, 3),
 )
 
 
@@ -25,13 +27,22 @@ def same(one: TaskAssignment, other: TaskAssignment) -> bool:
 def roles(shares: TaskAssignment) -> list[tuple[int, int]]:
     """(task, process) of every role that somebody has."""
     held = [(task, process) for task, process in enumerate(shares.active.tolist())]
-    return held + [(task, process) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())]
+    return held + [
+        (task, process) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())
+    ]
 
 
-def played(company: Company, policy: AssignmentConfigs, random: Random, name: str = "highavailability") -> TaskAssignment:
-    """What it is given after a history of joins and crashes in which not every assignment came to rest."""
+def played(
+    company: Company, policy: AssignmentConfigs, random: Random, name: str = "highavailability"
+) -> TaskAssignment:
+    """What it is given after a history of joins and crashes in which not every assignment came to
+    rest.
+    """
     for _ in range(random.randint(0, 6)):
-        company.adopts(TASK_ASSIGNORS[name](company.tasks, company.crew(), policy), forgets=random.random() < 0.7)
+        company.adopts(
+            TASK_ASSIGNORS[name](company.tasks, company.crew(), policy),
+            forgets=random.random() < 0.7,
+        )
         changed(company, random)
     return TASK_ASSIGNORS[name](company.tasks, company.crew(), policy)
 
@@ -50,7 +61,12 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, poli
     assert len(set(roles(shares))) == len(roles(shares))
     assert len(shares.warmup) <= (policy.max_warmup_replicas if name == "highavailability" else 0)
     count = np.bincount(shares.standby[:, 1], minlength=len(shares.active))
-    assert count.tolist() == np.where(company.tasks.stateful, min(policy.num_standby_replicas, processes - 1), 0).tolist()
+    assert (
+        count.tolist()
+        == np.where(
+            company.tasks.stateful, min(policy.num_standby_replicas, processes - 1), 0
+        ).tolist()
+    )
     assert not shares.needs_probing_rebalance or name != "sticky"
     assert shares.standby.tolist() == sorted(shares.standby.tolist())
     assert shares.warmup.tolist() == sorted(shares.warmup.tolist())
@@ -66,7 +82,10 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, 
     before = [np.copy(each) for each in (*company.tasks, *crew[:1], *crew[2:])]
     first = TASK_ASSIGNORS[name](company.tasks, crew, policy)
     assert same(first, TASK_ASSIGNORS[name](company.tasks, company.crew(), policy))
-    assert all(np.array_equal(one, other) for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True))
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
+    )
 
 
 @settings(deadline=None, max_examples=200)
@@ -107,7 +126,9 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, po
     if len(set(consumers.tolist())) == 1:
         assert (runs + stands).max() - (runs + stands).min() <= consumers[0]
         for number in np.unique(company.tasks.subtopology[stateful]):
-            each = np.bincount(shares.active[company.tasks.subtopology == number], minlength=len(consumers))
+            each = np.bincount(
+                shares.active[company.tasks.subtopology == number], minlength=len(consumers)
+            )
             assert each.max() - each.min() <= 1
 
 
@@ -119,7 +140,10 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, po
     crew = company.crew()
     near = crew.lag <= policy.acceptable_recovery_lag
     could = np.bincount(crew.task[near], minlength=len(shares.active)) > 0
-    caught_up = {(task, process) for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)}
+    caught_up = {
+        (task, process)
+        for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)
+    }
     for task in np.flatnonzero(company.tasks.stateful & could).tolist():
         assert (task, int(shares.active[task])) in caught_up
 
@@ -132,7 +156,9 @@ def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     crew = company.crew()
     shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
     assert shares.needs_probing_rebalance
-    assert shares.active[crew.task[crew.is_running]].tolist() == crew.process[crew.is_running].tolist()
+    assert (
+        shares.active[crew.task[crew.is_running]].tolist() == crew.process[crew.is_running].tolist()
+    )
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
@@ -143,7 +169,9 @@ def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
     company.adopts(first)
     company.consumers["c"] = 1
     seen = []
-    while (shares := high_availability(company.tasks, company.crew(), policy)).needs_probing_rebalance:
+    while (
+        shares := high_availability(company.tasks, company.crew(), policy)
+    ).needs_probing_rebalance:
         seen.append((shares.active.tolist(), shares.warmup.tolist()))
         company.adopts(shares)
     assert seen == [([0, 1, 0, 1, 0, 1], [[2, 0]]), ([2, 1, 0, 1, 0, 1], [[2, 1]])]
@@ -156,14 +184,21 @@ def test_a_standby_that_is_caught_up_takes_over_at_once():
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.leaves("a")
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert same(shares, TaskAssignment(np.zeros(4, np.int32), np.empty((0, 2), np.int32), np.empty((0, 2), np.int32), False))
+    assert same(
+        shares,
+        TaskAssignment(
+            np.zeros(4, np.int32), np.empty((0, 2), np.int32), np.empty((0, 2), np.int32), False
+        ),
+    )
 
 
 def test_small_changelogs_move_without_a_warm_up():
     company = Company(tasks_of((4, True)), {"a": 1})
     company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
     company.consumers["b"] = 1
-    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs(acceptable_recovery_lag=ALL))
+    shares = high_availability(
+        company.tasks, company.crew(), AssignmentConfigs(acceptable_recovery_lag=ALL)
+    )
     assert (shares.active.tolist(), shares.needs_probing_rebalance) == ([1, 1, 0, 0], False)
 
 
@@ -173,7 +208,12 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["b"] = 1
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert (shares.active.tolist(), shares.standby.tolist(), len(shares.warmup), shares.needs_probing_rebalance) == (
+    assert (
+        shares.active.tolist(),
+        shares.standby.tolist(),
+        len(shares.warmup),
+        shares.needs_probing_rebalance,
+    ) == (
         [0, 0],
         [[1, 0], [1, 1]],
         0,
@@ -181,7 +221,11 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     )
     company.adopts(shares)
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert (shares.active.tolist(), shares.standby.tolist(), shares.needs_probing_rebalance) == ([1, 0], [[0, 0], [1, 1]], False)
+    assert (shares.active.tolist(), shares.standby.tolist(), shares.needs_probing_rebalance) == (
+        [1, 0],
+        [[0, 0], [1, 1]],
+        False,
+    )
 
 
 def test_a_standby_that_moves_counts_among_the_warm_ups():
@@ -190,19 +234,35 @@ def test_a_standby_that_moves_counts_among_the_warm_ups():
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["c"] = 1
     seen = 0
-    while (shares := high_availability(company.tasks, company.crew(), policy)).needs_probing_rebalance:
+    while (
+        shares := high_availability(company.tasks, company.crew(), policy)
+    ).needs_probing_rebalance:
         assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6
         assert len(shares.warmup) == 1
         company.adopts(shares)
         seen += 1
-    assert (seen, np.bincount(shares.active).tolist(), np.bincount(shares.standby[:, 0]).tolist()) == (4, [2, 2, 2], [2, 2, 2])
+    assert (
+        seen,
+        np.bincount(shares.active).tolist(),
+        np.bincount(shares.standby[:, 0]).tolist(),
+    ) == (4, [2, 2, 2], [2, 2, 2])
 
 
 def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up():
     company = Company(tasks_of((2, True)), {"a": 1, "b": 1})
     company.lag = {("a", 0): 30_000, ("a", 1): 20_000}
-    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs(max_warmup_replicas=1))
-    assert same(shares, TaskAssignment(np.array([0, 0], np.int32), np.empty((0, 2), np.int32), np.array([[1, 0]], np.int32), True))
+    shares = high_availability(
+        company.tasks, company.crew(), AssignmentConfigs(max_warmup_replicas=1)
+    )
+    assert same(
+        shares,
+        TaskAssignment(
+            np.array([0, 0], np.int32),
+            np.empty((0, 2), np.int32),
+            np.array([[1, 0]], np.int32),
+            True,
+        ),
+    )
 
 
 def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
@@ -215,7 +275,9 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
     assert sorted((task, process) for process, task in shares.standby.tolist()) == [
         (task, opposite[owner]) for task, owner in enumerate(shares.active.tolist())
     ]
-    only_zone = high_availability(company.tasks, company.crew(), policy._replace(num_standby_replicas=2))
+    only_zone = high_availability(
+        company.tasks, company.crew(), policy._replace(num_standby_replicas=2)
+    )
     for task in range(8):
         have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
         assert len({places["abcd"[process]] for process in have}) == 3
@@ -228,9 +290,16 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
     company = Company(tasks_of((6, False)), {"a": 1, "b": 1})
     company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
     company.consumers["c"] = 1
-    before, after = company.crew(), high_availability(company.tasks, company.crew(), AssignmentConfigs())
+    before, after = (
+        company.crew(),
+        high_availability(company.tasks, company.crew(), AssignmentConfigs()),
+    )
     stayed = after.active[before.task] == before.process
-    assert (np.bincount(after.active).tolist(), int(stayed.sum()), after.needs_probing_rebalance) == ([2, 2, 2], 4, False)
+    assert (
+        np.bincount(after.active).tolist(),
+        int(stayed.sum()),
+        after.needs_probing_rebalance,
+    ) == ([2, 2, 2], 4, False)
 
 
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
@@ -243,6 +312,8 @@ def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
     kept = [task for task in range(6) if first.active[task] < 2]
     assert shares.active[kept].tolist() == first.active[kept].tolist()
     stood_by = {task: process for process, task in first.standby.tolist()}
-    assert all(shares.active[task] == stood_by[task] for task in range(6) if first.active[task] == 2)
+    assert all(
+        shares.active[task] == stood_by[task] for task in range(6) if first.active[task] == 2
+    )
     assert not shares.needs_probing_rebalance
     assert not len(shares.warmup)

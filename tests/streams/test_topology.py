@@ -2,7 +2,14 @@ import pytest
 
 from apportion.errors import Code
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.topology import InternalTopic, MissingSources, Subtopology, Task, Topology, TopologyRefused
+from apportion.streams.topology import (
+    InternalTopic,
+    MissingSources,
+    Subtopology,
+    Task,
+    Topology,
+    TopologyRefused,
+)
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
@@ -30,9 +37,19 @@ def test_there_is_a_task_for_each_partition_of_a_subtopologys_largest_source():
 
 def test_internal_topics_are_made_with_streams_settings():
     assert COUNT.internal_topics(COUNT.partition_counts({"lines": 2})) == (
-        InternalTopic("app-counts-changelog", 2, (("cleanup.policy", "compact"), ("message.timestamp.type", "CreateTime"))),
         InternalTopic(
-            "app-words", 2, (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime"), ("retention.ms", "-1"))
+            "app-counts-changelog",
+            2,
+            (("cleanup.policy", "compact"), ("message.timestamp.type", "CreateTime")),
+        ),
+        InternalTopic(
+            "app-words",
+            2,
+            (
+                ("cleanup.policy", "delete"),
+                ("message.timestamp.type", "CreateTime"),
+                ("retention.ms", "-1"),
+            ),
         ),
     )
 
@@ -40,17 +57,23 @@ def test_internal_topics_are_made_with_streams_settings():
 def test_a_source_that_serves_as_a_changelog_is_not_made():
     table = topology_of([{"sources": ["table"], "changelogs": ["table"]}])
     assert table.internal_topics({"table": 4}) == ()
-    assert table.tasks({"table": 1}) == (Task(TaskId(0, 0), (TopicPartition("table", 0),), (TopicPartition("table", 0),)),)
+    assert table.tasks({"table": 1}) == (
+        Task(TaskId(0, 0), (TopicPartition("table", 0),), (TopicPartition("table", 0),)),
+    )
 
 
 def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_them():
-    tasks = topology_of([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks({"large": 2, "table": 1})
+    tasks = topology_of([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks(
+        {"large": 2, "table": 1}
+    )
     assert [task.changelogs for task in tasks] == [(TopicPartition("table", 0),), ()]
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, "0"])
 def test_a_subtopologys_number_is_one_that_can_be_told(number):
-    with pytest.raises(TopologyRefused, match="a subtopology's number must be from 0 to 2147483647, not"):
+    with pytest.raises(
+        TopologyRefused, match="a subtopology's number must be from 0 to 2147483647, not"
+    ):
         Topology({number: Subtopology(sources=("a",))})
 
 
@@ -69,7 +92,10 @@ def test_partitions_follow_through_several_repartitions_and_copartitioned_topics
 def test_missing_source_topics_are_named():
     with pytest.raises(MissingSources, match="source topics are missing: lines") as refusal:
         COUNT.partition_counts({})
-    assert (refusal.value.code, refusal.value.topics) == (Code.UNKNOWN_TOPIC_OR_PARTITION, ("lines",))
+    assert (refusal.value.code, refusal.value.topics) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        ("lines",),
+    )
 
 
 JOIN = Topology({0: Subtopology(sources=("a", "b"), copartition=(("a", "b"),))})
@@ -78,8 +104,16 @@ JOIN = Topology({0: Subtopology(sources=("a", "b"), copartition=(("a", "b"),))})
 @pytest.mark.parametrize(
     ("topology", "exist", "why"),
     [
-        (JOIN, {"a": 2, "b": 3}, "topics that are read together must have equally many partitions: a has 2, b has 3"),
-        (COUNT, {"lines": 2, "app-words": 4}, "repartition topic app-words has 4 partitions and should have 2"),
+        (
+            JOIN,
+            {"a": 2, "b": 3},
+            "topics that are read together must have equally many partitions: a has 2, b has 3",
+        ),
+        (
+            COUNT,
+            {"lines": 2, "app-words": 4},
+            "repartition topic app-words has 4 partitions and should have 2",
+        ),
     ],
 )
 def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
@@ -93,23 +127,47 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
     [
         ([], "a topology has at least one subtopology"),
         ([{}], "subtopology 0 reads no topic"),
-        ({"sources": ["a"]}, "a topology is told as a list of its subtopologies, not as {'sources': \\['a'\\]}"),
+        (
+            {"sources": ["a"]},
+            "a topology is told as a list of its subtopologies, not as {'sources': \\['a'\\]}",
+        ),
         (["a"], "subtopology 0 must be told by its fields, sources, .*, not as 'a'"),
         ([{"sources": "lines"}], "subtopology 0: sources must be a list, not 'lines'"),
         ([{"sources": ["a b"]}], "subtopology 0 names 'a b', which cannot be a topic"),
         ([{"sources": [1]}], "subtopology 0 names 1, which cannot be a topic"),
-        ([{"sources": ["a"], "copartition": ["a"]}], "subtopology 0: copartition must be a list, not 'a'"),
+        (
+            [{"sources": ["a"], "copartition": ["a"]}],
+            "subtopology 0: copartition must be a list, not 'a'",
+        ),
         ([{"sources": ["a"], "copartition": [[]]}], "subtopology 0 copartitions no topics"),
         (
             [{"sources": ["a"], "changelogs": [3]}],
             "an internal topic must be told by its fields, name, .*, not as 3",
         ),
-        ([{"sources": ["a"], "changelogs": [{}]}], "subtopology 0: an internal topic has no name in {}"),
-        ([{"sources": ["a"], "changelogs": [{"nam": "c"}]}], "subtopology 0: an internal topic has no 'nam'; there are name"),
-        ([{"sources": ["a"], "changelogs": [{"name": "c", "partitions": -1}]}], "c must have a number of partitions.*, not -1"),
-        ([{"sources": ["a"], "changelogs": [{"name": "c", "configs": 3}]}], "configs of 'c' must map names to texts, not 3"),
-        ([{"sources": ["a"], "changelogs": [{"name": "c", "configs": {"k": 3}}]}], "configs of c must be texts, not {'k': 3}"),
-        ([{"repartition_sources": ["r"], "repartition_sinks": ["r"]}], "partitions r should have follows from nothing"),
+        (
+            [{"sources": ["a"], "changelogs": [{}]}],
+            "subtopology 0: an internal topic has no name in {}",
+        ),
+        (
+            [{"sources": ["a"], "changelogs": [{"nam": "c"}]}],
+            "subtopology 0: an internal topic has no 'nam'; there are name",
+        ),
+        (
+            [{"sources": ["a"], "changelogs": [{"name": "c", "partitions": -1}]}],
+            "c must have a number of partitions.*, not -1",
+        ),
+        (
+            [{"sources": ["a"], "changelogs": [{"name": "c", "configs": 3}]}],
+            "configs of 'c' must map names to texts, not 3",
+        ),
+        (
+            [{"sources": ["a"], "changelogs": [{"name": "c", "configs": {"k": 3}}]}],
+            "configs of c must be texts, not {'k': 3}",
+        ),
+        (
+            [{"repartition_sources": ["r"], "repartition_sinks": ["r"]}],
+            "partitions r should have follows from nothing",
+        ),
         (
             [{"sources": ["a"]}, {"repartition_sources": ["r"]}],
             "r should have follows from nothing: say so, or who writes it",
@@ -119,7 +177,10 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
             "c has a partition for each task .* not 3: leave",
         ),
         ([{"sources": ["a", "a"]}], "topic a is read by subtopology 0 twice: once is enough"),
-        ([{"sources": ["a"], "changelogs": ["c", "c"]}], "subtopologies 0 and 0 have changelog c: each store has its own"),
+        (
+            [{"sources": ["a"], "changelogs": ["c", "c"]}],
+            "subtopologies 0 and 0 have changelog c: each store has its own",
+        ),
         (
             [{"sources": ["a"], "changelogs": ["c"]}, {"sources": ["b"], "changelogs": ["c"]}],
             "subtopologies 0 and 1 have changelog c",
@@ -128,9 +189,18 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
             [{"sources": ["a"]}, {"sources": ["a"]}],
             "topic a is read by subtopologies 0 and 1: once is enough",
         ),
-        ([{"sources": ["a"], "copartition": [["a", "b"]]}], "subtopology 0 copartitions b, which it does not read"),
-        ([{"sources": ["a"], "repartition_sinks": ["r"]}], "subtopology 0 writes repartition topic r, which nobody reads"),
-        ([{"source": ["a"]}], "subtopology 0 has no 'source'; there are sources, repartition_sources"),
+        (
+            [{"sources": ["a"], "copartition": [["a", "b"]]}],
+            "subtopology 0 copartitions b, which it does not read",
+        ),
+        (
+            [{"sources": ["a"], "repartition_sinks": ["r"]}],
+            "subtopology 0 writes repartition topic r, which nobody reads",
+        ),
+        (
+            [{"source": ["a"]}],
+            "subtopology 0 has no 'source'; there are sources, repartition_sources",
+        ),
     ],
 )
 def test_a_topology_that_does_not_go_together_is_refused(parts, why):

@@ -1,6 +1,10 @@
 import pytest
 
-from apportion.streams.describe.upgrade_blockers import UpgradeBlocker, find_upgrade_blocker, releases_with_version
+from apportion.streams.describe.upgrade_blockers import (
+    UpgradeBlocker,
+    find_upgrade_blocker,
+    releases_with_version,
+)
 from apportion.streams.metadata.probing import MetadataVersions
 
 
@@ -23,19 +27,27 @@ def test_nobody_says_nothing():
                 2,
                 (),
                 (
-                    "All speak version 2, in which nobody can say to support more: once all run a newer release, bounce them one "
+                    "All speak version 2, in which nobody can say to support more: once "
+                    "all run a newer release, bounce them one "
                     "by one without upgrade.from.",
                 ),
             ),
         ),
         (
-            {"a": MetadataVersions(8, 11), "b": MetadataVersions(11, 11), "c": MetadataVersions(8, 11)},
+            {
+                "a": MetadataVersions(8, 11),
+                "b": MetadataVersions(11, 11),
+                "c": MetadataVersions(8, 11),
+            },
             UpgradeBlocker(
                 8,
                 11,
                 11,
                 (),
-                ("All support version 11. Processes a and c still speak 8: they step up in a next rebalance, with no bounce.",),
+                (
+                    "All support version 11. Processes a and c still speak 8: they step "
+                    "up in a next rebalance, with no bounce.",
+                ),
             ),
         ),
     ],
@@ -51,40 +63,53 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
             {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)},
             (2, 2, 11),
             ("a",),
-            "Process a speaks version 2, in which nobody can say to support more: it is of Kafka Streams 0.10.1 to 1.1, or has "
+            "Process a speaks version 2, in which nobody can say to support more: it is "
+            "of Kafka Streams 0.10.1 to 1.1, or has "
             "upgrade.from set; bounce it next, with a newer release or without upgrade.from.",
         ),
         (
-            {"c": MetadataVersions(1), "b": MetadataVersions(11, 11), "a": MetadataVersions(1), "d": MetadataVersions(2)},
+            {
+                "c": MetadataVersions(1),
+                "b": MetadataVersions(11, 11),
+                "a": MetadataVersions(1),
+                "d": MetadataVersions(2),
+            },
             (1, 1, 11),
             ("a", "c"),
-            "Processes a and c speak version 1, in which nobody can say to support more: they are of Kafka Streams 0.10.0, or have "
-            "upgrade.from set; bounce them one by one next, with a newer release or without upgrade.from.",
+            "Processes a and c speak version 1, in which nobody can say to support more: "
+            "they are of Kafka Streams 0.10.0, or have "
+            "upgrade.from set; bounce them one by one next, with a newer release or "
+            "without upgrade.from.",
         ),
         (
             {"a": MetadataVersions(8, 8), "b": MetadataVersions(8, 11)},
             (8, 8, 11),
             ("a",),
-            "Process a speaks version 8 and supports no more: it is of Kafka Streams 2.6 to 2.7; bounce it next, with "
+            "Process a speaks version 8 and supports no more: it is of Kafka Streams 2.6 "
+            "to 2.7; bounce it next, with "
             "a newer release.",
         ),
         (
             {"a": MetadataVersions(4, 7), "b": MetadataVersions(4, 11)},
             (4, 7, 11),
             ("a",),
-            "Process a speaks version 4 and supports no more than 7: it is of no release that is known here; bounce it next, with "
+            "Process a speaks version 4 and supports no more than 7: it is of no release "
+            "that is known here; bounce it next, with "
             "a newer release.",
         ),
         (
             {"a": MetadataVersions(11, 11), "b": MetadataVersions(12, 12)},
             (11, 11, 12),
             ("a",),
-            "Process a speaks version 11 and supports no more: it is of Kafka Streams 3.2 or newer; bounce it next, with "
+            "Process a speaks version 11 and supports no more: it is of Kafka Streams 3.2 "
+            "or newer; bounce it next, with "
             "a newer release.",
         ),
     ],
 )
-def test_who_understands_least_is_in_the_way_of_those_who_understand_more(said, numbers, holders, advice):
+def test_who_understands_least_is_in_the_way_of_those_who_understand_more(
+    said, numbers, holders, advice
+):
     assert find_upgrade_blocker(said) == UpgradeBlocker(*numbers, holders, (advice,))
 
 
@@ -92,7 +117,10 @@ def test_holders_that_speak_differently_have_a_sentence_each():
     said = {"a": MetadataVersions(2), "b": MetadataVersions(1, 2), "c": MetadataVersions(11, 11)}
     holdup = find_upgrade_blocker(said)
     assert holdup.processes == ("a", "b")
-    assert [sentence.split(",")[0] for sentence in holdup.advice] == ["Process b speaks version 1", "Process a speaks version 2"]
+    assert [sentence.split(",")[0] for sentence in holdup.advice] == [
+        "Process b speaks version 1",
+        "Process a speaks version 2",
+    ]
 
 
 def test_a_version_is_told_by_its_releases():

@@ -52,7 +52,8 @@ def test_where_no_bounce_leads_it_is_said_in_one_sentence():
     with pytest.raises(ValueError) as refused:
         upgrade_path("3.9", "post-2.0")
     assert str(refused.value) == (
-        "no rolling bounce leads from 3.9 to post-2.0: members of post-2.0 rebalance eagerly, and post-2.0 knows 0.10.0, 0.10.1, "
+        "no rolling bounce leads from 3.9 to post-2.0: members of post-2.0 rebalance "
+        "eagerly, and post-2.0 knows 0.10.0, 0.10.1, "
         "0.10.2, 0.11.0, 1.0, 1.1 for upgrade.from; stop all instances, then start them as post-2.0"
     )
 

@@ -1,4 +1,6 @@
-"""The public face is typed: mypy sees every mistake that `public.py` marks, and nothing else there."""
+"""The public face is typed: mypy sees every mistake that `public.py` marks, and nothing else
+there.
+"""
 
 import importlib
 import re
@@ -19,7 +21,14 @@ LINE = re.compile(r"^[^:]*public\.py:(\d+): error: (.*)$")
 @pytest.fixture(scope="module")
 def errors():
     """What mypy says of public.py, line -> text."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(HERE / "public.py")]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        str(HERE / "public.py"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     found = [LINE.match(line) for line in done.stdout.splitlines()]
     assert any(found), done.stdout + done.stderr
@@ -28,16 +37,26 @@ def errors():
 
 def test_a_checker_finds_each_mistake_and_no_other(errors):
     lines = (HERE / "public.py").read_text().splitlines()
-    wanted = {number: line.partition("# E: ")[2] for number, line in enumerate(lines, 1) if "# E: " in line}
+    wanted = {
+        number: line.partition("# E: ")[2]
+        for number, line in enumerate(lines, 1)
+        if "# E: " in line
+    }
     assert {number: text for number, text in errors.items() if number not in wanted} == {}
-    assert {number: text for number, text in wanted.items() if text not in errors.get(number, "")} == {}
+    assert {
+        number: text for number, text in wanted.items() if text not in errors.get(number, "")
+    } == {}
 
 
 @pytest.mark.parametrize("package", PUBLIC)
 def test_what_loads_on_first_use_is_what_checkers_see(package):
     module = importlib.import_module(package)
-    source = Path(module.__file__).read_text().partition("if TYPE_CHECKING:")[2].partition("else:")[0]
-    imported = re.findall(r"\b(\w+)(?:,|\)|$)", re.sub(r"from [\w.]+ import", "", source), re.MULTILINE)
+    source = (
+        Path(module.__file__).read_text().partition("if TYPE_CHECKING:")[2].partition("else:")[0]
+    )
+    imported = re.findall(
+        r"\b(\w+)(?:,|\)|$)", re.sub(r"from [\w.]+ import", "", source), re.MULTILINE
+    )
     assert sorted(set(imported)) == sorted(name for name in module.__all__ if name != "__version__")
     for name in module.__all__:
         assert getattr(module, name) is not None

@@ -34,7 +34,9 @@ NARROW = {  # what a field can be so that every oracle can hold it
 
 def _values_of(cls, version: int):
     """A strategy for values of `cls` that the version can say."""
-    present = {field.name: _field(field, version) for field in cls.__fields__ if field.is_in(version)}
+    present = {
+        field.name: _field(field, version) for field in cls.__fields__ if field.is_in(version)
+    }
     return st.builds(cls, **present)
 
 
@@ -48,9 +50,14 @@ def _field(field: Field, version: int):
         plain = st.lists(_values_of(field.element, version), max_size=2).map(tuple)
     elif field.kind == "columns":
         row = st.tuples(
-            *(_field(each, version) if each.is_in(version) else st.just(each.default) for each in field.element.__fields__)
+            *(
+                _field(each, version) if each.is_in(version) else st.just(each.default)
+                for each in field.element.__fields__
+            )
         )
-        plain = st.lists(row, max_size=3).map(lambda rows: tuple(zip(*rows, strict=True)) or field.default)
+        plain = st.lists(row, max_size=3).map(
+            lambda rows: tuple(zip(*rows, strict=True)) or field.default
+        )
     else:
         plain = NARROW.get(field.name, SCALARS[field.kind])
     return st.none() | plain if field.is_nullable(version) else plain

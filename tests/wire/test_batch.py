@@ -1,4 +1,6 @@
-"""Record batches: the header alone, round trips through every codec, and damage that is always a DecodeError."""
+"""Record batches: the header alone, round trips through every codec, and damage that is always a
+DecodeError.
+"""
 
 import struct
 
@@ -38,19 +40,28 @@ def mended(batch: bytes) -> bytes:
 
 def wrapped(body: bytes, count: int = 1, attributes: int = 0, last_delta: int = 0) -> bytes:
     """A batch around hand-made record bytes."""
-    header = struct.pack(">qiibIhiqqqhii", 0, 0, 0, 2, 0, attributes, last_delta, 1000, 5000, -1, -1, -1, count)
+    header = struct.pack(
+        ">qiibIhiqqqhii", 0, 0, 0, 2, 0, attributes, last_delta, 1000, 5000, -1, -1, -1, count
+    )
     return mended(header + body)
 
 
 def test_the_bytes_of_a_known_batch_are_these():
     """Written out by hand from the format's description: lengths and deltas are zigzag varints."""
-    batch = encode_batch([(b"k", None, ()), (None, b"vv", (("h", b""),))], base_offset=7, timestamp_ms=1000, leader_epoch=3)
+    batch = encode_batch(
+        [(b"k", None, ()), (None, b"vv", (("h", b""),))],
+        base_offset=7,
+        timestamp_ms=1000,
+        leader_epoch=3,
+    )
     first = bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 0])
     second = bytes([22, 0, 0, 2, 1, 4]) + b"vv" + bytes([2, 2]) + b"h" + bytes([0])
     assert batch[61:] == first + second
     head = struct.pack(">hiqqqhii", 0, 1, 1000, 1000, -1, -1, -1, 2)
     assert batch[21:61] == head
-    assert batch[:21] == struct.pack(">qiibI", 7, len(batch) - 12, 3, 2, crc32c(head + first + second))
+    assert batch[:21] == struct.pack(
+        ">qiibI", 7, len(batch) - 12, 3, 2, crc32c(head + first + second)
+    )
 
 
 def test_the_header_says_everything_about_the_batch():
@@ -66,29 +77,50 @@ def test_the_header_says_everything_about_the_batch():
     )
     header = check_producer_batch(batch)
     assert header == BatchHeader(40, len(batch), 8, 2, crc32c(batch[21:]), 3, 1, 99, 99, 5, 6, 7, 2)
-    assert (header.compression, header.timestamp_type, header.is_transactional, header.is_control) == (3, 0, False, False)
+    assert (
+        header.compression,
+        header.timestamp_type,
+        header.is_transactional,
+        header.is_control,
+    ) == (3, 0, False, False)
     assert header.last_offset == 41
     flagged = read_header(encode_records([], base_offset=0, attributes=8 | 16 | 32))
     assert (flagged.timestamp_type, flagged.is_transactional, flagged.is_control) == (1, True, True)
 
 
 @settings(max_examples=150, deadline=None)
-@given(triples=st.lists(TRIPLES, max_size=12), codec=CODECS, sent_ms=st.integers(-1, 1 << 41), append_ms=st.integers(0, 1 << 41))
-def test_a_stamped_batch_gives_its_records_one_time_and_back_that_of_their_producer(triples, codec, sent_ms, append_ms):
+@given(
+    triples=st.lists(TRIPLES, max_size=12),
+    codec=CODECS,
+    sent_ms=st.integers(-1, 1 << 41),
+    append_ms=st.integers(0, 1 << 41),
+)
+def test_a_stamped_batch_gives_its_records_one_time_and_back_that_of_their_producer(
+    triples, codec, sent_ms, append_ms
+):
     records = [Record(9 + i, sent_ms + 2 * i, *triple) for i, triple in enumerate(triples)]
-    sent = encode_records(records, base_offset=9, attributes=codec | 16, producer=(5, 6, 7), leader_epoch=8)
+    sent = encode_records(
+        records, base_offset=9, attributes=codec | 16, producer=(5, 6, 7), leader_epoch=8
+    )
     before = read_header(sent)
     stamped = bytearray(sent)
     header = stamp_append_time(stamped, append_ms)
     assert header == read_header(stamped)
-    assert header == before._replace(crc=header.crc, attributes=codec | 16 | 8, max_timestamp_ms=append_ms)
+    assert header == before._replace(
+        crc=header.crc, attributes=codec | 16 | 8, max_timestamp_ms=append_ms
+    )
     assert decode_batch(stamped) == [record._replace(timestamp_ms=append_ms) for record in records]
     stamp_append_time(stamped, before.max_timestamp_ms)
     assert (stamp_create_time(stamped, before.max_timestamp_ms), bytes(stamped)) == (before, sent)
 
 
 @settings(max_examples=150, deadline=None)
-@given(triples=st.lists(TRIPLES, max_size=12), codec=CODECS, base=st.integers(0, 1 << 40), at=st.integers(-1, 1 << 41))
+@given(
+    triples=st.lists(TRIPLES, max_size=12),
+    codec=CODECS,
+    base=st.integers(0, 1 << 40),
+    at=st.integers(-1, 1 << 41),
+)
 def test_decoding_gives_what_was_encoded(triples, codec, base, at):
     batch = encode_batch(triples, base_offset=base, timestamp_ms=at, compression=codec)
     expected = [Record(base + i, at, *triple) for i, triple in enumerate(triples)]
@@ -97,7 +129,11 @@ def test_decoding_gives_what_was_encoded(triples, codec, base, at):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    gaps=st.lists(st.tuples(st.integers(1, 1000), st.integers(-(1 << 50), 1 << 50), TRIPLES), min_size=1, max_size=8),
+    gaps=st.lists(
+        st.tuples(st.integers(1, 1000), st.integers(-(1 << 50), 1 << 50), TRIPLES),
+        min_size=1,
+        max_size=8,
+    ),
     codec=CODECS,
     later=st.integers(0, 9),
 )
@@ -106,7 +142,9 @@ def test_records_keep_their_own_offsets_and_times(gaps, codec, later):
     for gap, timestamp_ms, triple in gaps:
         offset += gap
         records.append(Record(offset, timestamp_ms, *triple))
-    batch = encode_records(records, base_offset=100, attributes=codec, last_offset_delta=offset - 100 + later)
+    batch = encode_records(
+        records, base_offset=100, attributes=codec, last_offset_delta=offset - 100 + later
+    )
     assert decode_batch(batch) == records
     assert read_header(batch).last_offset == offset + later
 
@@ -126,7 +164,9 @@ def test_restamping_moves_the_batch_and_keeps_its_crc():
 
 
 def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one():
-    batches = [encode_batch([(None, bytes(i), ())], base_offset=i, timestamp_ms=0) for i in range(4)]
+    batches = [
+        encode_batch([(None, bytes(i), ())], base_offset=i, timestamp_ms=0) for i in range(4)
+    ]
     joined = b"".join(batches)
     assert list(split_batches(joined)) == batches
     assert list(split_batches(joined[:-1])) == batches[:-1]
@@ -180,7 +220,8 @@ def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
         (bytes([18, 0, 0, 0, 1, 1, 2, 2, 255, 1]), 1),  # a header name that is not UTF-8
         (bytes([255] * 20), 1),  # a varint without an end
         (bytes([1, 0, 0, 0, 1, 1, 0]), 1),  # a record of -1 bytes
-        (bytes([32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 3, 0, 1, 1, 0, 0]), 1),  # a time delta of 65 bits
+        # a time delta of 65 bits
+        (bytes([32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 3, 0, 1, 1, 0, 0]), 1),
         (bytes([20, 0, 0, 255, 255, 255, 255, 31, 1, 1, 0]), 1),  # an offset delta of 33 bits
     ],
 )

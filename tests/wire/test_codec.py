@@ -9,16 +9,32 @@ from apportion.streams.metadata.kip848 import Kip848AssignmentMetadata, Kip848Me
 from apportion.streams.metadata.layouts import StreamsAssignment, StreamsSubscription
 from apportion.wire.codec import read, read_whole, write, write_parts
 from apportion.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from apportion.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData, ReplicaState
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.records import groups
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from apportion.wire.table import APIS
 from tests import profiles
 
-RECORDS = [kind for kind in vars(groups).values() if isinstance(kind, type) and getattr(kind, "__type__", "") in ("key", "value")]
+RECORDS = [
+    kind
+    for kind in vars(groups).values()
+    if isinstance(kind, type) and getattr(kind, "__type__", "") in ("key", "value")
+]
 CLASSES = [
     *(kind for api in APIS.values() for kind in (api.request, api.response)),
     *RECORDS,
@@ -29,9 +45,17 @@ CLASSES = [
     StreamsAssignment,
     StreamsSubscription,
 ]
-EVERY = [pytest.param(cls, version, id=f"{cls.__name__}-{version}") for cls in CLASSES for version in cls.__versions__]
+EVERY = [
+    pytest.param(cls, version, id=f"{cls.__name__}-{version}")
+    for cls in CLASSES
+    for version in cls.__versions__
+]
 NEWEST = [pytest.param(cls, cls.__versions__[-1], id=cls.__name__) for cls in CLASSES]
-QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+QUICK = settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
@@ -68,7 +92,9 @@ def test_damaged_bytes_decode_or_are_a_decode_error(cls, version, values_of):
         frame = bytearray(write(value, version))
         for _ in range(data.draw(st.integers(1, 4))):
             if frame:
-                frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.sampled_from([0, 1, 2, 127, 128, 254, 255]))
+                frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(
+                    st.sampled_from([0, 1, 2, 127, 128, 254, 255])
+                )
         try:
             decoded, end = read(cls, version, bytes(frame))
         except DecodeError:
@@ -97,7 +123,12 @@ HEARTBEAT = ConsumerGroupHeartbeatRequest
     [
         (HEARTBEAT, 1, b"\x02g\x00", "ConsumerGroupHeartbeatRequest v1: member_id: it is null"),
         (HEARTBEAT, 1, b"\x02\xff", "ConsumerGroupHeartbeatRequest v1: group_id: it is not UTF-8"),
-        (HEARTBEAT, 1, b"\x82", "ConsumerGroupHeartbeatRequest v1: group_id: the bytes end too soon"),
+        (
+            HEARTBEAT,
+            1,
+            b"\x82",
+            "ConsumerGroupHeartbeatRequest v1: group_id: the bytes end too soon",
+        ),
         (
             HEARTBEAT,
             1,
@@ -117,16 +148,37 @@ HEARTBEAT = ConsumerGroupHeartbeatRequest
             "ConsumerGroupHeartbeatRequest v1: group_id: a varint has more than five bytes",
         ),
         (MetadataRequest, 0, b"\xff\xff\xff\xff", "MetadataRequest v0: topics: it is null"),
-        (MetadataRequest, 1, b"\xff\xff\xff\xfe", "MetadataRequest v1: topics: it says -2 where 0 bytes are left"),
-        (MetadataRequest, 1, b"\x7f\xff\xff\xff", "MetadataRequest v1: topics: it says 2147483647 where 0 bytes are left"),
-        (MetadataRequest, 1, b"\0\0\0\1\0\5a", "MetadataRequest v1: topics.name: it says 5 where 1 bytes are left"),
+        (
+            MetadataRequest,
+            1,
+            b"\xff\xff\xff\xfe",
+            "MetadataRequest v1: topics: it says -2 where 0 bytes are left",
+        ),
+        (
+            MetadataRequest,
+            1,
+            b"\x7f\xff\xff\xff",
+            "MetadataRequest v1: topics: it says 2147483647 where 0 bytes are left",
+        ),
+        (
+            MetadataRequest,
+            1,
+            b"\0\0\0\1\0\5a",
+            "MetadataRequest v1: topics.name: it says 5 where 1 bytes are left",
+        ),
         (MetadataRequest, 99, b"", "MetadataRequest has no version 99"),
-        (MetadataRequest, 9, b"\0\0\0\0\1\5\7a", "MetadataRequest v9: tags: tagged field 5 ends too soon"),
+        (
+            MetadataRequest,
+            9,
+            b"\0\0\0\0\1\5\7a",
+            "MetadataRequest v9: tags: tagged field 5 ends too soon",
+        ),
         (
             ConsumerGroupHeartbeatResponse,
             1,
             bytes(8) + bytes(8) + b"\2",
-            "ConsumerGroupHeartbeatResponse v1: assignment: it says 2 where 1 is a value and -1 is null",
+            "ConsumerGroupHeartbeatResponse v1: assignment: it says 2 where 1 is a value "
+            "and -1 is null",
         ),
         (
             ApiVersionsResponse,
@@ -138,7 +190,8 @@ HEARTBEAT = ConsumerGroupHeartbeatRequest
             ApiVersionsResponse,
             3,
             b"\0\0\1\0\0\0\0\1\1\7" + bytes(8),
-            "ApiVersionsResponse v3: tags.finalized_features_epoch: it says 7 bytes, which is not what it takes",
+            "ApiVersionsResponse v3: tags.finalized_features_epoch: it says 7 bytes, "
+            "which is not what it takes",
         ),
     ],
 )
@@ -163,12 +216,16 @@ def test_tagged_fields_that_nobody_knows_are_passed_over():
 def test_tagged_fields_that_somebody_knows_may_stand_between_unknown_ones():
     epoch = b"\1\x08" + bytes(7) + b"\7"
     frame = b"\0\0\1\0\0\0\0" + b"\3" + epoch + b"\4\1x" + b"\x81\1\2yz"
-    assert read_whole(ApiVersionsResponse, 3, frame) == ApiVersionsResponse(finalized_features_epoch=7)
+    assert read_whole(ApiVersionsResponse, 3, frame) == ApiVersionsResponse(
+        finalized_features_epoch=7
+    )
 
 
 def test_bytes_and_records_are_views_of_the_frame():
     records = bytes(range(200)) * 40
-    response = FetchResponse(responses=(FetchableTopicResponse(partitions=(PartitionData(records=records),)),))
+    response = FetchResponse(
+        responses=(FetchableTopicResponse(partitions=(PartitionData(records=records),)),)
+    )
     parts = write_parts(response, 12)
     assert parts[1] is records
     frame = b"".join(parts)
@@ -179,11 +236,23 @@ def test_bytes_and_records_are_views_of_the_frame():
 @pytest.mark.parametrize(
     ("value", "version", "sentence"),
     [
-        (OffsetCommitRequest(group_instance_id="i"), 6, "group_instance_id: this version has no such field"),
-        (FetchRequest(replica_state=ReplicaState(replica_id=3)), 14, "replica_state: this version has no such field"),
+        (
+            OffsetCommitRequest(group_instance_id="i"),
+            6,
+            "group_instance_id: this version has no such field",
+        ),
+        (
+            FetchRequest(replica_state=ReplicaState(replica_id=3)),
+            14,
+            "replica_state: this version has no such field",
+        ),
         (FetchRequest(replica_id=3), 15, "replica_id: this version has no such field"),
         (MetadataRequest(topics=None), 0, "topics: object of type 'NoneType' has no len()"),
-        (MetadataRequest(topics=(MetadataRequestTopic(name=None),)), 9, "topics.name: 'NoneType' object has no attribute 'encode'"),
+        (
+            MetadataRequest(topics=(MetadataRequestTopic(name=None),)),
+            9,
+            "topics.name: 'NoneType' object has no attribute 'encode'",
+        ),
         (
             ApiVersionsResponse(api_keys=(ApiVersion(max_version=40_000),)),
             0,

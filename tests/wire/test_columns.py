@@ -1,4 +1,6 @@
-"""Arrays as columns, and the texts of Java: what goes at once and what goes one by one are the same bytes."""
+"""Arrays as columns, and the texts of Java: what goes at once and what goes one by one are the same
+bytes.
+"""
 
 import pytest
 from hypothesis import given
@@ -42,14 +44,19 @@ class Texts:
     wide_or_none: str | None = chars(nullable=0, default=None)
 
 
-ROWS = st.lists(st.tuples(st.integers(-5, 5), st.none() | st.text(max_size=3), st.integers(-5, 5)), max_size=6)
+ROWS = st.lists(
+    st.tuples(st.integers(-5, 5), st.none() | st.text(max_size=3), st.integers(-5, 5)), max_size=6
+)
 
 
 @pytest.mark.parametrize("version", [0, 1])
 @given(rows=ROWS)
 def test_columns_are_the_bytes_of_the_rows(version, rows):
     rows = [(number, name, late if version else -1) for number, name, late in rows]
-    said = write(Rows(rows=tuple(Row(number=number, name=name, late=late) for number, name, late in rows)), version)
+    said = write(
+        Rows(rows=tuple(Row(number=number, name=name, late=late) for number, name, late in rows)),
+        version,
+    )
     by_columns = Columns(rows=tuple(zip(*rows, strict=True)) or ((), (), ()))
     assert write(by_columns, version) == said
     assert read_whole(Columns, version, said) == by_columns
@@ -61,7 +68,10 @@ def test_columns_are_the_bytes_of_the_rows(version, rows):
         (b"\0\0\0\3" + bytes(12), "Columns v0: rows: it says 3 where 12 bytes are left"),
         (b"\xff\xff\xff\xff", "Columns v0: rows: it is null"),
         (b"\0\0\0\1\0\0\0\1\xff\xfe", "Columns v0: rows.name: it says -2 where 0 bytes are left"),
-        (b"\0\0\0\2\0\0\0\1\0\7" + bytes(6), "Columns v0: rows.name: it says 7 where 6 bytes are left"),
+        (
+            b"\0\0\0\2\0\0\0\1\0\7" + bytes(6),
+            "Columns v0: rows.name: it says 7 where 6 bytes are left",
+        ),
     ],
 )
 def test_what_is_wrong_with_columns_is_said_with_the_field(frame, sentence):
@@ -92,7 +102,9 @@ def test_texts_come_back_as_they_went(plain, modified, wide, wide_or_none):
 
 
 def test_texts_are_said_as_java_says_them():
-    said = write(Texts(plain="é", modified="a\0é\U0001f600", wide="é\U0001f600", wide_or_none=None), 0)
+    said = write(
+        Texts(plain="é", modified="a\0é\U0001f600", wide="é\U0001f600", wide_or_none=None), 0
+    )
     assert said == (
         b"\0\0\0\2\xc3\xa9"  # UTF-8
         b"\0\x0ba\xc0\x80\xc3\xa9\xed\xa0\xbd\xed\xb8\x80"  # modified UTF-8
@@ -110,7 +122,10 @@ def test_texts_are_said_as_java_says_them():
         (b"\0\0\0\0\0\4a", "modified: it says 4 where 1 bytes are left"),
         (b"\0\0\0\0\0\0\0\0\0\1\0", "wide: it says 1 where 1 bytes are left"),
         (b"\0\0\0\0\0\0\0\0\0\1\xd8\0", "wide: it is not UTF-16-BE"),
-        (b"\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff", "wide_or_none: it says -1 where 0 bytes are left"),
+        (
+            b"\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff",
+            "wide_or_none: it says -1 where 0 bytes are left",
+        ),
     ],
 )
 def test_bytes_that_are_no_text_of_java_are_refused(frame, sentence):

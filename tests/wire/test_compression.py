@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
-from apportion.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressionBuffer, compress, decompress
+from apportion.wire.compression import (
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    DecompressionBuffer,
+    compress,
+    decompress,
+)
 
 CODECS = [NONE, GZIP, SNAPPY, LZ4, ZSTD]
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]
@@ -28,7 +37,10 @@ def test_what_was_compressed_comes_back(codec, data, times):
 def test_a_room_serves_many_sizes(codec):
     room = DecompressionBuffer()
     for size in (0, 1, 200_000, 70, 65_536):
-        assert room.decompress(codec, memoryview(compress(codec, LINES[:size])), 1 << 20) == LINES[:size]
+        assert (
+            room.decompress(codec, memoryview(compress(codec, LINES[:size])), 1 << 20)
+            == LINES[:size]
+        )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +49,11 @@ def test_a_room_serves_many_sizes(codec):
         (GZIP, gzip.compress(LINES[:1000]) + gzip.compress(LINES[1000:])),
         (SNAPPY, bytes(cramjam.snappy.compress_raw(LINES))),
         (LZ4, bytes(cramjam.lz4.compress(LINES, level=1))),
-        (ZSTD, bytes(cramjam.zstd.compress(LINES[:500], level=1)) + bytes(cramjam.zstd.compress(LINES[500:], level=1))),
+        (
+            ZSTD,
+            bytes(cramjam.zstd.compress(LINES[:500], level=1))
+            + bytes(cramjam.zstd.compress(LINES[500:], level=1)),
+        ),
     ],
 )
 def test_framings_of_other_writers_are_read(codec, data):
@@ -72,7 +88,9 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(codec):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_data_is_a_decode_error_or_other_bytes(codec, data):
-    """No codec but gzip checks its bytes, so damage may also give other bytes, never more than allowed."""
+    """No codec but gzip checks its bytes, so damage may also give other bytes, never more than
+    allowed.
+    """
     whole = bytearray(compress(codec, LINES[:2000]))
     for _ in range(data.draw(st.integers(1, 3))):
         whole[data.draw(st.integers(0, min(len(whole) - 1, 80)))] = data.draw(st.integers(0, 255))

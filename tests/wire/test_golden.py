@@ -1,4 +1,6 @@
-"""Bytes of a real Kafka and of real clients, recorded by tests/kafka/golden/record.py: read, and written back unchanged."""
+"""Bytes of a real Kafka and of real clients, recorded by tests/kafka/golden/record.py: read, and
+written back unchanged.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
-from apportion.wire.table import APIS, decode_request, decode_response, encode_request, encode_response
+from apportion.wire.table import (
+    APIS,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -24,7 +32,9 @@ def frames():
 
 def records():
     """One case for each recorded record of `__consumer_offsets`."""
-    for number, row in enumerate(json.loads((GOLDEN / "offsets_records.json").read_text())["records"]):
+    for number, row in enumerate(
+        json.loads((GOLDEN / "offsets_records.json").read_text())["records"]
+    ):
         yield pytest.param(row, id=f"type-{row['type']}-{number}")
 
 
@@ -34,12 +44,18 @@ def test_a_request_is_written_back_as_it_came(api, row):
     incoming = decode_request(frame)
     client_id = None if frame[8:10] == b"\xff\xff" else incoming.client_id
     again = encode_request(incoming.body, incoming.version, incoming.correlation_id, client_id)
-    assert (incoming.api, incoming.version, again[4:].hex()) == (api, row["version"], row["request"])
+    assert (incoming.api, incoming.version, again[4:].hex()) == (
+        api,
+        row["version"],
+        row["request"],
+    )
 
 
 @pytest.mark.parametrize(("api", "row"), list(frames()))
 def test_a_response_is_written_back_as_it_came(api, row):
-    correlation_id, body = decode_response(api.request, row["version"], bytes.fromhex(row["response"]))
+    correlation_id, body = decode_response(
+        api.request, row["version"], bytes.fromhex(row["response"])
+    )
     again = b"".join(encode_response(api, row["version"], correlation_id, body))
     assert again[4:].hex() == row["response"]
 
@@ -50,7 +66,10 @@ def test_a_record_of_consumer_offsets_is_written_back_as_it_stood(row):
     assert encode_key(key).hex() == row["key"]
     if row["value"] is not None:
         value = bytes.fromhex(row["value"])
-        assert encode_value(decode_value(key, value), int.from_bytes(value[:2], "big")).hex() == row["value"]
+        assert (
+            encode_value(decode_value(key, value), int.from_bytes(value[:2], "big")).hex()
+            == row["value"]
+        )
 
 
 def test_every_api_has_a_recorded_answer_of_the_real_kafka_in_every_version_it_offers():

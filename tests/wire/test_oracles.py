@@ -1,6 +1,8 @@
-"""Two independent libraries read our bytes as the same values, and write those values as the same bytes.
+"""Two independent libraries read our bytes as the same values, and write those values as the same
+bytes.
 
-What an oracle knows and is not compared, and what it does not know, stands in a table with its reason.
+What an oracle knows and is not compared, and what it does not know, stands in a table with its
+reason.
 """
 
 import dataclasses
@@ -19,8 +21,12 @@ from apportion.wire.codec import write
 from apportion.wire.table import APIS
 from tests import profiles
 
-with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # it reads its schemas in an old way
-    PACKAGES = [importlib.import_module(f"kafka.protocol.{part}") for part in ("admin", "consumer", "metadata", "producer")]
+# it reads its schemas in an old way
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+    PACKAGES = [
+        importlib.import_module(f"kafka.protocol.{part}")
+        for part in ("admin", "consumer", "metadata", "producer")
+    ]
 
 MESSAGES = {kind.__name__: kind for api in APIS.values() for kind in (api.request, api.response)}
 OURS = {(name, version) for name, kind in MESSAGES.items() for version in kind.__versions__}
@@ -42,7 +48,10 @@ KAFKA_PYTHON_DOES_NOT_KNOW = {
 }
 """Ours, and unknown to the oracle."""
 
-KIO_ONLY = {(f"InitProducerId{kind}", 6): "two-phase commit, which no Kafka offers yet" for kind in ("Request", "Response")}
+KIO_ONLY = {
+    (f"InitProducerId{kind}", 6): "two-phase commit, which no Kafka offers yet"
+    for kind in ("Request", "Response")
+}
 KAFKA_PYTHON_ONLY = {**KIO_ONLY}
 """Known to the oracle, and not ours."""
 
@@ -54,7 +63,9 @@ OTHER_WORDS = {
 """(our name, an oracle's name) of a field where they differ."""
 
 KAFKA_PYTHON_HOLDS = {"ApiVersionsResponse": ("error_code", 0)}
-"""It reads this answer in version 0 whenever it holds an error, as a client must that does not know the answer's version."""
+"""It reads this answer in version 0 whenever it holds an error, as a client must that does not know
+the answer's version.
+"""
 
 
 def kio_name(name: str) -> tuple[str, str]:
@@ -78,7 +89,12 @@ def kafka_python_class_or_none(name: str):
     return None
 
 
-KIO = {(name, version) for name in MESSAGES for version in range(30) if kio_class_or_none(name, version)}
+KIO = {
+    (name, version)
+    for name in MESSAGES
+    for version in range(30)
+    if kio_class_or_none(name, version)
+}
 KAFKA_PYTHON = {
     (name, version)
     for name in MESSAGES
@@ -88,12 +104,18 @@ KAFKA_PYTHON = {
 
 
 def cases(known):
-    return [pytest.param(name, version, id=f"{name}-{version}") for name, version in sorted(OURS & known)]
+    return [
+        pytest.param(name, version, id=f"{name}-{version}")
+        for name, version in sorted(OURS & known)
+    ]
 
 
 @pytest.mark.parametrize(
     ("known", "not_known", "only"),
-    [(KIO, KIO_DOES_NOT_KNOW, KIO_ONLY), (KAFKA_PYTHON, KAFKA_PYTHON_DOES_NOT_KNOW, KAFKA_PYTHON_ONLY)],
+    [
+        (KIO, KIO_DOES_NOT_KNOW, KIO_ONLY),
+        (KAFKA_PYTHON, KAFKA_PYTHON_DOES_NOT_KNOW, KAFKA_PYTHON_ONLY),
+    ],
     ids=["kio", "kafka-python"],
 )
 def test_every_message_that_the_oracle_knows_is_compared(known, not_known, only):
@@ -110,14 +132,18 @@ def plain(value):
     if isinstance(value, datetime.timedelta):
         return value // datetime.timedelta(milliseconds=1)
     if isinstance(value, datetime.datetime):
-        return (value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+        return (value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(
+            milliseconds=1
+        )
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     return value
 
 
 def as_ours(cls, version, names, value):
-    """The oracle's value as a value of ours; `names(value)` gives its fields of that version in our order and our words."""
+    """The oracle's value as a value of ours; `names(value)` gives its fields of that version in our
+    order and our words.
+    """
     if value is None:
         return None
     fields = [field for field in cls.__fields__ if field.is_in(version)]
@@ -140,7 +166,9 @@ def as_ours(cls, version, names, value):
         elif field.name == "log_append_time_ms":
             converted[name] = -1 if their is None else plain(their)
         elif name.endswith("authorized_operations") and not isinstance(their, int):
-            converted[name] = sum(-(2**31) if bit == 31 else 1 << bit for bit in ({31} if their is None else their))
+            converted[name] = sum(
+                -(2**31) if bit == 31 else 1 << bit for bit in ({31} if their is None else their)
+            )
         else:
             converted[name] = plain(their)
     return cls(**converted)
@@ -148,7 +176,9 @@ def as_ours(cls, version, names, value):
 
 def with_field(value, name, content):
     """A copy of one of our values with another content in one field."""
-    return value.__class__(**{field.name: getattr(value, field.name) for field in value.__fields__} | {name: content})
+    return value.__class__(
+        **{field.name: getattr(value, field.name) for field in value.__fields__} | {name: content}
+    )
 
 
 TIMES = ("timedelta_i32", "timedelta_i64", "datetime_i64")
@@ -157,7 +187,10 @@ TIMES = ("timedelta_i32", "timedelta_i64", "datetime_i64")
 def kio_fields(value):
     """The fields of a value of kio, which leaves the unit off the name of a time."""
     return [
-        (field.name + "_ms" if field.metadata.get("kafka_type") in TIMES else field.name, getattr(value, field.name))
+        (
+            field.name + "_ms" if field.metadata.get("kafka_type") in TIMES else field.name,
+            getattr(value, field.name),
+        )
         for field in dataclasses.fields(value)
     ]
 
@@ -167,7 +200,9 @@ def test_kio_reads_and_writes_the_same(name, version, values_of):
     ours, theirs = MESSAGES[name], kio_class_or_none(name, version)
     reader, writer = entity_reader(theirs), entity_writer(theirs)
 
-    @profiles.scaled_now(settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck]))
+    @profiles.scaled_now(
+        settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
+    )
     @given(values_of(ours, version))
     def the_same(value):
         frame = write(value, version)
@@ -186,9 +221,15 @@ def test_kafka_python_reads_and_writes_the_same(name, version, values_of):
     ours, theirs = MESSAGES[name], kafka_python_class_or_none(name)
 
     def fields(value):
-        return [(field.name, getattr(value, field.name)) for field in value._struct._fields if field.for_version_q(version)]
+        return [
+            (field.name, getattr(value, field.name))
+            for field in value._struct._fields
+            if field.for_version_q(version)
+        ]
 
-    @profiles.scaled_now(settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck]))
+    @profiles.scaled_now(
+        settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
+    )
     @given(values_of(ours, version))
     def the_same(value):
         if name in KAFKA_PYTHON_HOLDS:

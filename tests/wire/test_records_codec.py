@@ -1,4 +1,6 @@
-"""Records of __consumer_offsets and the blobs of classic members, byte by byte where the layout is a promise."""
+"""Records of __consumer_offsets and the blobs of classic members, byte by byte where the layout is
+a promise.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +16,9 @@ from apportion.wire.records.consumer_protocol import (
 )
 from tests import profiles
 
-KINDS = [kind for kind in vars(records).values() if isinstance(kind, type) and hasattr(kind, "__type__")]
+KINDS = [
+    kind for kind in vars(records).values() if isinstance(kind, type) and hasattr(kind, "__type__")
+]
 KEYS = {kind.__key__: kind for kind in KINDS if kind.__type__ == "key"}
 VALUES = {kind.__key__: kind for kind in KINDS if kind.__type__ == "value"}
 PAIRS = [pytest.param(KEYS[number], VALUES[number], id=KEYS[number].__name__) for number in KEYS]
@@ -27,7 +31,9 @@ def test_every_record_has_a_key_and_a_value():
 
 @pytest.mark.parametrize(("key_class", "value_class"), PAIRS)
 def test_every_record_comes_back_as_it_went(key_class, value_class, values_of):
-    @profiles.scaled_now(settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck]))
+    @profiles.scaled_now(
+        settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
+    )
     @given(values_of(key_class, 0), values_of(value_class, value_class.__versions__[-1]))
     def comes_back(key, value):
         stored = encode_key(key)
@@ -44,22 +50,42 @@ def test_a_committed_offset_is_written_as_every_broker_since_2_3_reads_it():
     key = records.OffsetCommitKey(group="g", topic="t", partition=2)
     value = records.OffsetCommitValue(offset=7, leader_epoch=1, metadata="m", commit_timestamp=9)
     assert encode_key(key) == b"\0\1" + b"\0\1g" + b"\0\1t" + b"\0\0\0\2"
-    assert encode_value(value) == b"\0\3" + bytes(7) + b"\7" + b"\0\0\0\1" + b"\0\1m" + bytes(7) + b"\x09"
+    assert (
+        encode_value(value)
+        == b"\0\3" + bytes(7) + b"\7" + b"\0\0\0\1" + b"\0\1m" + bytes(7) + b"\x09"
+    )
     assert decode_key(b"\0\0" + encode_key(key)[2:]) == key
 
 
 def test_a_committed_offset_that_knows_its_topic_id_needs_version_4():
     value = records.OffsetCommitValue(offset=7, metadata="m", commit_timestamp=9, topic_id=TOPIC_ID)
     stored = encode_value(value)
-    assert stored == b"\0\4" + bytes(7) + b"\7" + b"\xff" * 4 + b"\2m" + bytes(7) + b"\x09" + b"\1\0\x10" + TOPIC_ID
+    assert (
+        stored
+        == b"\0\4"
+        + bytes(7)
+        + b"\7"
+        + b"\xff" * 4
+        + b"\2m"
+        + bytes(7)
+        + b"\x09"
+        + b"\1\0\x10"
+        + TOPIC_ID
+    )
     assert decode_value(records.OffsetCommitKey(), stored) == value
 
 
 def test_a_current_assignment_stands_as_the_schema_says():
     held = records.RecordTopicPartitions(topic_id=TOPIC_ID, partitions=(0, 5))
-    dated = records.RecordTopicPartitions(topic_id=TOPIC_ID, partitions=(3,), assignment_epochs=(8,))
+    dated = records.RecordTopicPartitions(
+        topic_id=TOPIC_ID, partitions=(3,), assignment_epochs=(8,)
+    )
     value = records.ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=9, previous_member_epoch=8, state=1, assigned_partitions=(held,), partitions_pending_revocation=(dated,)
+        member_epoch=9,
+        previous_member_epoch=8,
+        state=1,
+        assigned_partitions=(held,),
+        partitions_pending_revocation=(dated,),
     )
     assert encode_value(value) == (
         b"\0\0" + b"\0\0\0\x09" + b"\0\0\0\x08" + b"\1"
@@ -86,7 +112,9 @@ def test_a_damaged_value_is_a_decode_error(data):
 
 @pytest.mark.parametrize("cls", [ConsumerProtocolAssignment, ConsumerProtocolSubscription])
 def test_blobs_come_back_as_they_went(cls, values_of):
-    @profiles.scaled_now(settings(max_examples=50, deadline=None, suppress_health_check=[*HealthCheck]))
+    @profiles.scaled_now(
+        settings(max_examples=50, deadline=None, suppress_health_check=[*HealthCheck])
+    )
     @given(values_of(cls, 3))
     def comes_back(value):
         assert consumer_serde.decode(cls, consumer_serde.encode(value)) == (3, value)
@@ -96,10 +124,15 @@ def test_blobs_come_back_as_they_went(cls, values_of):
 
 def test_a_subscription_leaves_out_what_its_version_has_not():
     owned = (ConsumerProtocolTopicPartition(topic="t", partitions=(1,)),)
-    whole = ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned, generation_id=4, rack_id="r")
+    whole = ConsumerProtocolSubscription(
+        topics=("t",), user_data=b"u", owned_partitions=owned, generation_id=4, rack_id="r"
+    )
     assert consumer_serde.encode(whole, 0) == b"\0\0" + b"\0\0\0\1\0\1t" + b"\0\0\0\1u"
     older = consumer_serde.decode(ConsumerProtocolSubscription, consumer_serde.encode(whole, 1))
-    assert older == (1, ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned))
+    assert older == (
+        1,
+        ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned),
+    )
 
 
 def test_a_blob_from_the_future_is_read_as_the_newest_known():

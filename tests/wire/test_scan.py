@@ -1,4 +1,6 @@
-"""What records say of themselves, read in columns: the same as from the records one by one, and what cannot be read is refused."""
+"""What records say of themselves, read in columns: the same as from the records one by one, and
+what cannot be read is refused.
+"""
 
 import pytest
 from crc32c import crc32c
@@ -9,9 +11,20 @@ from apportion.errors import DecodeError
 from apportion.wire.batch import HEADER_BYTES, Record, decode_batch, encode_records, read_header
 from apportion.wire.scan import scan_records
 
-octets = st.none() | st.binary(max_size=3) | st.integers(60, 70).map(bytes) | st.integers(8_180, 8_200).map(bytes)
-headers = st.lists(st.tuples(st.text(max_size=2), st.none() | st.binary(max_size=2)), max_size=2).map(tuple)
-rows = st.lists(st.tuples(st.integers(1, 300), st.integers(-(1 << 60), 1 << 60), octets, octets, headers), min_size=1, max_size=8)
+octets = (
+    st.none()
+    | st.binary(max_size=3)
+    | st.integers(60, 70).map(bytes)
+    | st.integers(8_180, 8_200).map(bytes)
+)
+headers = st.lists(
+    st.tuples(st.text(max_size=2), st.none() | st.binary(max_size=2)), max_size=2
+).map(tuple)
+rows = st.lists(
+    st.tuples(st.integers(1, 300), st.integers(-(1 << 60), 1 << 60), octets, octets, headers),
+    min_size=1,
+    max_size=8,
+)
 
 
 def made(rows):
@@ -28,7 +41,9 @@ def made(rows):
 def way(request):
     """Records are read in each of the two ways, however many there are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("apportion.wire.scan.MAX_SCANNED_ONE_BY_ONE", 1_000 if request.param == "singly" else -1)
+        patch.setattr(
+            "apportion.wire.scan.MAX_SCANNED_ONE_BY_ONE", 1_000 if request.param == "singly" else -1
+        )
         yield
 
 
@@ -63,7 +78,12 @@ def decoded_or_none(batch):
 
 
 @settings(max_examples=600, deadline=None)
-@given(rows=rows, damage=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3))
+@given(
+    rows=rows,
+    damage=st.lists(
+        st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3
+    ),
+)
 @example(rows=[(1, 0, b"k", b"v", ())], damage=[(0, 15)])
 def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(way, rows, damage):
     _, body, records = made([(*row[:4], ()) for row in rows])

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from apportion.errors import Code, DecodeError
 from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import (
@@ -48,7 +51,11 @@ SPOKEN = {
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
 }
-EVERY = [pytest.param(api, version, id=f"{api.name}-{version}") for api in APIS.values() for version in api.versions]
+EVERY = [
+    pytest.param(api, version, id=f"{api.name}-{version}")
+    for api in APIS.values()
+    for version in api.versions
+]
 HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3)
 
 
@@ -60,14 +67,24 @@ def whole(parts):
 
 
 def test_the_table_speaks_what_it_should():
-    assert {api.name: (api.key, api.versions[0], api.versions[-1]) for api in APIS.values()} == SPOKEN
+    assert {
+        api.name: (api.key, api.versions[0], api.versions[-1]) for api in APIS.values()
+    } == SPOKEN
 
 
 def test_request_and_response_of_an_api_agree():
     for api in APIS.values():
         request, response = api.request, api.response
-        assert (request.__key__, request.__versions__, request.__type__) == (api.key, api.versions, "request")
-        assert (response.__key__, response.__versions__, response.__type__) == (api.key, api.versions, "response")
+        assert (request.__key__, request.__versions__, request.__type__) == (
+            api.key,
+            api.versions,
+            "request",
+        )
+        assert (response.__key__, response.__versions__, response.__type__) == (
+            api.key,
+            api.versions,
+            "response",
+        )
         assert request.__flexible__ == response.__flexible__ == api.flexible
 
 
@@ -87,7 +104,9 @@ def test_a_response_comes_back_with_its_header(api, version):
 
 
 def test_an_answer_to_api_versions_has_no_tagged_fields_in_its_header():
-    assert whole(encode_response(APIS[18], 3, 5, ApiVersionsResponse())) == bytes([0, 0, 0, 5]) + bytes([0, 0, 1, 0, 0, 0, 0, 0])
+    assert whole(encode_response(APIS[18], 3, 5, ApiVersionsResponse())) == bytes(
+        [0, 0, 0, 5]
+    ) + bytes([0, 0, 1, 0, 0, 0, 0, 0])
 
 
 def test_api_versions_from_the_future_is_answered_with_the_key_list():
@@ -96,14 +115,20 @@ def test_api_versions_from_the_future_is_answered_with_the_key_list():
     incoming = decode_request(bytes(frame))
     assert incoming == DecodedRequest(APIS[18], 99, 5, "", None)
     answer = api_versions_response(Code.UNSUPPORTED_VERSION)
-    assert decode_response(ApiVersionsRequest, 0, whole(encode_response(incoming.api, 0, 5, answer))) == (5, answer)
+    assert decode_response(
+        ApiVersionsRequest, 0, whole(encode_response(incoming.api, 0, 5, answer))
+    ) == (5, answer)
     assert answer.error_code == Code.UNSUPPORTED_VERSION == 35
-    assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == sorted(SPOKEN.values())
+    assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == sorted(
+        SPOKEN.values()
+    )
 
 
 def test_long_records_are_one_part_of_their_own_uncopied():
     records = memoryview(bytes(10_000))
-    body = ProduceRequest(topic_data=(TopicProduceData(partition_data=(PartitionProduceData(records=records),)),))
+    body = ProduceRequest(
+        topic_data=(TopicProduceData(partition_data=(PartitionProduceData(records=records),)),)
+    )
     frame = encode_request(body, 13, 1, "c")
     partition = decode_request(frame[4:]).body.topic_data[0].partition_data[0]
     assert partition.records == records
@@ -114,13 +139,19 @@ def test_long_records_are_one_part_of_their_own_uncopied():
     [
         (b"\0\x03\0", "a request of 3 bytes is shorter than its header"),
         (b"\x03\xe7\0\0\0\0\0\1\xff\xff", "a request has API key 999, which is unknown here"),
-        (b"\0\x03\0\x63\0\0\0\1\xff\xff", "Metadata has versions 0 to 13 here, and a request has 99"),
+        (
+            b"\0\x03\0\x63\0\0\0\1\xff\xff",
+            "Metadata has versions 0 to 13 here, and a request has 99",
+        ),
         (b"\0\x01\0\x03\0\0\0\1\xff\xff", "Fetch has versions 4 to 18 here, and a request has 3"),
         (b"\0\x03\0\0\0\0\0\1\0\x05abc", "a request's header says that its client id has 5 bytes"),
         (b"\0\x03\0\0\0\0\0\1\xff\xfe", "a request's header says that its client id has -2 bytes"),
         (b"\0\x03\0\0\0\0\0\1\0\1\xff", "a request's client id is not UTF-8"),
         (b"\0\x03\0\x09\0\0\0\1\0\0", "a header's tagged fields end too soon"),
-        (b"\0\x03\0\x09\0\0\0\1\0\0\1\0\7", "a header's tagged fields are wrong: tagged field 0 ends too soon"),
+        (
+            b"\0\x03\0\x09\0\0\0\1\0\0\1\0\7",
+            "a header's tagged fields are wrong: tagged field 0 ends too soon",
+        ),
     ],
 )
 def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame, sentence):
@@ -182,5 +213,10 @@ def test_a_heartbeat_stands_on_the_wire_as_the_protocol_says():
     frame = whole([encode_request(HEARTBEAT, 1, 5, "c")])
     header = b"\0\x44\0\x01\0\0\0\x05\0\x01c\0"
     assert frame == header + b"\x02g\x02m\0\0\0\x03\0\0\xff\xff\xff\xff\0\0\0\0\0"
-    answer = ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=1000)
-    assert whole(encode_response(APIS[68], 1, 5, answer)) == b"\0\0\0\x05\0" + bytes(6) + b"\0\x02m\0\0\0\x03\0\0\x03\xe8\xff\0"
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id="m", member_epoch=3, heartbeat_interval_ms=1000
+    )
+    assert (
+        whole(encode_response(APIS[68], 1, 5, answer))
+        == b"\0\0\0\x05\0" + bytes(6) + b"\0\x02m\0\0\0\x03\0\0\x03\xe8\xff\0"
+    )

@@ -1,13 +1,16 @@
-"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned
-(KIP-792).
+"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a
+member owned (KIP-792).
 
     from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky
 
-    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[AiokafkaCooperativeSticky()])
+    consumer = AIOKafkaConsumer(
+        "flights", group_id="g", partition_assignment_strategy=[AiokafkaCooperativeSticky()]
+    )
 
-The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything
-back before it joins again, whatever the assignor, so `AiokafkaCooperativeSticky` lets it into a cooperative
-group and keeps its partitions with it, but does not spare it the pause. Written for aiokafka 0.14.
+The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives
+everything back before it joins again, whatever the assignor, so `AiokafkaCooperativeSticky` lets it
+into a cooperative group and keeps its partitions with it, but does not spare it the pause. Written
+for aiokafka 0.14.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -17,7 +20,12 @@ import aiokafka
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, log
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
+from apportion.adapters.foreign import (
+    NO_GENERATION,
+    ForeignCluster,
+    SingleConsumerAssignor,
+    to_cluster,
+)
 from apportion.member.assignors import builtin
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
@@ -37,7 +45,8 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        self._reset_lost_generation = GroupSubscription({}, ())  # what the members of the present join said, whole
+        # what the members of the present join said, whole
+        self._reset_lost_generation = GroupSubscription({}, ())
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return the subscription for JoinGroup, in version 3, which aiokafka's own assignors do
@@ -49,7 +58,9 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             self._assignor.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
-        return encode_subscription(Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation))
+        return encode_subscription(
+            Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation)
+        )
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
         """Keep the members of a leader's JoinGroup response.
@@ -57,16 +68,23 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         Aiokafka decodes only the beginning of their metadata.
         """
         rows = (
-            JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
+            JoinGroupResponseMember(
+                member_id=name, group_instance_id=(*instance, None)[0], metadata=said
+            )
             for name, *instance, said in members
         )
         self._reset_lost_generation = decode_group_subscription(rows)
         for why in self._reset_lost_generation.unreadable:
             log.warning("a member gets nothing: %s", why)
 
-    def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
+    def assign(
+        self, cluster: ForeignCluster, members: Mapping[str, Any]
+    ) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what each member gets, by our assignor."""
-        given = self._assignor.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
+        given = self._assignor.assign(
+            to_cluster(cluster, self._reset_lost_generation.topics),
+            self._reset_lost_generation.members,
+        )
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -75,8 +93,13 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         What was revoked is free for the next rebalance.
         """
         before = partitions_of(self._given.partitions)
-        parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
-        self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
+        parts = (
+            TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment
+        )
+        self._given, self._generation = (
+            Given(tuple(sorted(parts)), assignment.user_data),
+            self._bound().generation,
+        )
         self._assignor.on_assignment(self._given, self._generation)
         if self.owns_between_rebalances and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()
@@ -109,7 +132,9 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         `partition_assignment_strategy` may name our assignors as classes or objects.
         """
         super().__init__(*topics, **options)
-        self._partition_assignment_strategy = tuple(map(_as_object, self._partition_assignment_strategy))
+        self._partition_assignment_strategy = tuple(
+            map(_as_object, self._partition_assignment_strategy)
+        )
 
     @property
     def _coordinator(self) -> Any:
@@ -118,7 +143,11 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     @_coordinator.setter
     def _coordinator(self, coordinator: Any) -> None:
         self.__dict__["_coordinator"] = coordinator
-        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _AiokafkaAssignor)]
+        ours = [
+            each
+            for each in self._partition_assignment_strategy
+            if isinstance(each, _AiokafkaAssignor)
+        ]
         if coordinator is not None and ours and hasattr(coordinator, "_perform_assignment"):
             for each in ours:
                 each.bind(coordinator)
@@ -127,10 +156,16 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
 def _as_object(assignor: Any) -> Any:
     """Return an object for a class of ours; aiokafka's own assignors stay classes."""
-    return assignor() if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor) else assignor
+    return (
+        assignor()
+        if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor)
+        else assignor
+    )
 
 
-def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]) -> Callable[[Any], Awaitable[Any]]:
+def _listening(
+    perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]
+) -> Callable[[Any], Awaitable[Any]]:
     """Wrap `perform` so that our assignors see the whole JoinGroup response first."""
 
     async def perform_assignment(response: Any) -> Any:

@@ -31,13 +31,18 @@ class SingleConsumerAssignor:
     def bind(self, coordinator: Any) -> None:
         """Set the coordinator of the consumer that this assignor belongs to."""
         if self._coordinator is not None and self._coordinator is not coordinator:
-            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
+            raise ValueError(
+                f"a {type(self).__name__} remembers one consumer's partitions: give each "
+                "consumer its own."
+            )
         self._coordinator = coordinator
 
     def _bound(self) -> Any:
         """Return the coordinator. Raises RuntimeError before `bind`."""
         if self._coordinator is None:
-            raise RuntimeError(f"{type(self).__name__} does not know its consumer: use the {self.home}.")
+            raise RuntimeError(
+                f"{type(self).__name__} does not know its consumer: use the {self.home}."
+            )
         return self._coordinator
 
 
@@ -52,4 +57,6 @@ class ForeignCluster(Protocol):
 def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
     """Return the topics that exist, without racks, which these clients do not expose."""
     counts = {topic: foreign.partitions_for_topic(topic) for topic in sorted(dict.fromkeys(topics))}
-    return {topic: TopicShape(len(partitions)) for topic, partitions in counts.items() if partitions}
+    return {
+        topic: TopicShape(len(partitions)) for topic, partitions in counts.items() if partitions
+    }

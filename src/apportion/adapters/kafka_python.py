@@ -1,12 +1,14 @@
-"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns
-(KIP-792).
+"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what
+it owns (KIP-792).
 
     from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaConsumer
 
-    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[KafkaPythonCooperativeSticky])
+    consumer = KafkaConsumer(
+        "flights", group_id="g", partition_assignment_strategy=[KafkaPythonCooperativeSticky]
+    )
 
-The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what
-the consumer owns and not what it once did. Written for kafka-python 3.0.
+The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they
+say what the consumer owns and not what it once did. Written for kafka-python 3.0.
 """
 
 from collections.abc import Iterable
@@ -14,10 +16,18 @@ from itertools import groupby
 from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.consumer.metadata import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 
 import kafka
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
+from apportion.adapters.foreign import (
+    NO_GENERATION,
+    ForeignCluster,
+    SingleConsumerAssignor,
+    to_cluster,
+)
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
@@ -49,8 +59,12 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
             self._assignor.on_assignment(Given(), NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = [
-            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=[each.partition for each in each_of])
-            for topic, each_of in groupby(sorted(self._bound()._subscription.assigned_partitions()), lambda each: each.topic)
+            ConsumerProtocolSubscription.TopicPartition(
+                topic=topic, partitions=[each.partition for each in each_of]
+            )
+            for topic, each_of in groupby(
+                sorted(self._bound()._subscription.assigned_partitions()), lambda each: each.topic
+            )
         ]
         return ConsumerProtocolSubscription(
             version=VERSION,
@@ -61,9 +75,16 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
             rack_id=None,
         )
 
-    def assign(self, cluster: ForeignCluster, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
+    def assign(
+        self, cluster: ForeignCluster, members: Iterable[Any]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return what each member gets, by our assignor."""
-        said = {each.member_id: _to_subscription(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
+        said = {
+            each.member_id: _to_subscription(
+                each.metadata, getattr(each, "group_instance_id", None)
+            )
+            for each in members
+        }
         topics = (topic for each in said.values() for topic in each.topics)
         given = self._assignor.assign(to_cluster(cluster, topics), said)
         return {member: _to_kafka_python(given.get(member, Given())) for member in said}
@@ -71,7 +92,10 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember the assignment and its generation."""
         self._generation = generation
-        parts = (TopicParts(each.topic, tuple(sorted(each.partitions))) for each in assignment.assigned_partitions)
+        parts = (
+            TopicParts(each.topic, tuple(sorted(each.partitions)))
+            for each in assignment.assigned_partitions
+        )
         self._assignor.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
@@ -106,7 +130,10 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
 def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
     """Return a member's subscription as kafka-python decoded it, in any version."""
-    owned = tuple(TopicParts(each.topic, tuple(each.partitions)) for each in getattr(foreign, "owned_partitions", None) or ())
+    owned = tuple(
+        TopicParts(each.topic, tuple(each.partitions))
+        for each in getattr(foreign, "owned_partitions", None) or ()
+    )
     generation = getattr(foreign, "generation_id", None)
     return Subscription(
         tuple(foreign.topics),
@@ -120,6 +147,9 @@ def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
 
 def _to_kafka_python(given: Given) -> ConsumerProtocolAssignment:
     parts = [
-        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in given.partitions
+        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers))
+        for topic, numbers in given.partitions
     ]
-    return ConsumerProtocolAssignment(version=0, assigned_partitions=parts, user_data=given.user_data or b"")
+    return ConsumerProtocolAssignment(
+        version=0, assigned_partitions=parts, user_data=given.user_data or b""
+    )

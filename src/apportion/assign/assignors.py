@@ -6,17 +6,27 @@ import numpy as np
 
 from apportion.assign.heterogeneous import uniform_heterogeneous
 from apportion.assign.range import range_assignment
-from apportion.assign.subscriptions import Subscriptions, Vector, check_owner, check_starts, subscribers_of
+from apportion.assign.subscriptions import (
+    Subscriptions,
+    Vector,
+    check_owner,
+    check_starts,
+    subscribers_of,
+)
 from apportion.assign.uniform import uniform_homogeneous
 
 __all__ = ["ASSIGNORS", "Assignor", "Subscriptions"]
 
 Assignor = Callable[[Vector, Vector, Subscriptions], Vector]
-"""(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without subscribers."""
+"""(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without
+subscribers.
+"""
 
 
 def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return min-max fair owners with the fewest moves; the quick method where all subscriptions are equal."""
+    """Return min-max fair owners with the fewest moves; the quick method where all subscriptions
+    are equal.
+    """
     subscriptions = Subscriptions(*subscriptions)
     if not subscriptions.is_homogeneous:
         return uniform_heterogeneous(owner, starts, subscriptions)

@@ -1,9 +1,11 @@
-"""Which member owns what, according to claims that may be stale or contradict each other (KIP-341, KIP-792).
+"""Which member owns what, according to claims that may be stale or contradict each other (KIP-341,
+KIP-792).
 
-For the sticky assignors of classic groups, members report the partitions they own and the generation in
-which they got them. Every claim counts, of whatever generation: a member that missed some generations
-still uses what it claims, so no other member may get it before that one has released it. Of two claims
-to the same partition the one of the higher generation is right; of two in the same generation none is.
+For the sticky assignors of classic groups, members report the partitions they own and the
+generation in which they got them. Every claim counts, of whatever generation: a member that missed
+some generations still uses what it claims, so no other member may get it before that one has
+released it. Of two claims to the same partition the one of the higher generation is right; of two
+in the same generation none is.
 """
 
 from typing import NamedTuple
@@ -15,7 +17,8 @@ from apportion.assign.subscriptions import Vector, check_starts
 
 
 class OwnershipClaims(NamedTuple):
-    """Member m claims `partitions[member_starts[m]:member_starts[m + 1]]`, owned since `generations[m]`.
+    """Member m claims `partitions[member_starts[m]:member_starts[m + 1]]`, owned since
+    `generations[m]`.
 
     Generation -1: the member reported none.
     """
@@ -27,7 +30,9 @@ class OwnershipClaims(NamedTuple):
     @property
     def members(self) -> Vector:
         """The member that makes each claim."""
-        return np.repeat(np.arange(len(self.generations), dtype=np.int32), np.diff(self.member_starts))
+        return np.repeat(
+            np.arange(len(self.generations), dtype=np.int32), np.diff(self.member_starts)
+        )
 
 
 class ResolvedOwners(NamedTuple):
@@ -52,7 +57,9 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
     claimed = claims.partitions
     if len(claimed) and not 0 <= claimed.min() <= claimed.max() < partitions:
         unknown = int(claimed[(claimed < 0) | (claimed >= partitions)][0])
-        raise ValueError(f"a member claims partition {unknown}, but there are {partitions}, counted from 0")
+        raise ValueError(
+            f"a member claims partition {unknown}, but there are {partitions}, counted from 0"
+        )
     members = claims.members
     owner = np.full(partitions, -1, np.int32)
     owner[claimed] = members

@@ -1,36 +1,47 @@
 """Min-max fair shares of members with different subscriptions, with the fewest moves.
 
-Problem. Members subscribe to different topics. Loads shall be min-max fair: the largest load is as small
-as it can be, then the second largest, and so on. Among all fair answers, as few partitions as possible
-shall move from a member that holds them and still wants them. For whole partitions an answer is fair
-exactly when no chain of exchanges (a gives one partition of topic t to b, b one of topic u to c, ...)
-leads from a member to one with at least two partitions less.
+Problem. Members subscribe to different topics. Loads shall be min-max fair: the largest load is as
+small as it can be, then the second largest, and so on. Among all fair answers, as few partitions as
+possible shall move from a member that holds them and still wants them. For whole partitions an
+answer is fair exactly when no chain of exchanges (a gives one partition of topic t to b, b one of
+topic u to c, ...) leads from a member to one with at least two partitions less.
 
-Method. Count partitions by pair (one member, one topic it subscribes to); which partition is which does
-not matter until the end. A `FairBlock` is a set of members and of topics that only they get.
-1. Each member's share is the mean load of the block, rounded down (`smaller_share`) or up. The current
-   counts are a flow from topics to members; unowned partitions go to the least loaded first.
-2. Surplus above a share flows along cheapest chains to members with room: min-cost flow by successive
-   shortest paths, one blocking flow along all shortest chains in each round (`flow.py`). Giving a pair
-   more than it held is a move and costs 1; giving back what it held costs nothing or refunds a move.
-3. If every member has its share, the block is fair, and by the theory of min-cost flow its moves are the
-   fewest. If some surplus can reach no member with room, the nodes from which none can be reached are
-   one side of a minimum cut: their members have at least the mean, all others at most, and no fair
-   answer gives a topic of one side to a member of the other (docs/assignors.md has the proof). The two
-   sides become blocks of their own.
+Method. Count partitions by pair (one member, one topic it subscribes to); which partition is which
+does not matter until the end. A `FairBlock` is a set of members and of topics that only they get.
+1. Each member's share is the mean load of the block, rounded down (`smaller_share`) or up. The
+   current counts are a flow from topics to members; unowned partitions go to the least loaded
+   first.
+2. Surplus above a share flows along cheapest chains to members with room: min-cost flow by
+   successive shortest paths, one blocking flow along all shortest chains in each round (`flow.py`).
+   Giving a pair more than it held is a move and costs 1; giving back what it held costs nothing or
+   refunds a move.
+3. If every member has its share, the block is fair, and by the theory of min-cost flow its moves
+   are the fewest. If some surplus can reach no member with room, the nodes from which none can be
+   reached are one side of a minimum cut: their members have at least the mean, all others at most,
+   and no fair answer gives a topic of one side to a member of the other (docs/assignors.md has the
+   proof). The two sides become blocks of their own.
 
-Why it ends: each round takes at least one partition off the surplus, and a block of n members is cut at
-most n - 1 times. Cost: a round is a Bellman-Ford over the pairs; few rounds are needed because all
-chains of equal cost go together.
+Why it ends: each round takes at least one partition off the surplus, and a block of n members is
+cut at most n - 1 times. Cost: a round is a Bellman-Ford over the pairs; few rounds are needed
+because all chains of equal cost go together.
 
-Example. Topic t (4 partitions) is wanted by a and b, topic u (2) by b alone, nothing is owned. The mean
-is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean would be 5, but b has 6
-of u alone and nothing of b can pass to a: the cut separates {b, u} from {a, t}, and a gets all of t.
+Example. Topic t (4 partitions) is wanted by a and b, topic u (2) by b alone, nothing is owned. The
+mean is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean would be 5,
+but b has 6 of u alone and nothing of b can pass to a: the cut separates {b, u} from {a, t}, and a
+gets all of t.
 """
 
 import numpy as np
 
-from apportion.assign.flow import UNBOUNDED, UNREACHED, Arcs, Int64Vector, blocking_flow, on_shortest_paths, shortest_distances
+from apportion.assign.flow import (
+    UNBOUNDED,
+    UNREACHED,
+    Arcs,
+    Int64Vector,
+    blocking_flow,
+    on_shortest_paths,
+    shortest_distances,
+)
 from apportion.assign.subscriptions import Subscribers, Vector
 
 
@@ -57,14 +68,17 @@ def fair_counts(sizes: Int64Vector, subscribers: Subscribers, held: Int64Vector)
 class FairBlock:
     """The flow network of some members and of topics that only they get.
 
-    Nodes: the topics, the members and a hub. `balance` of a topic: its partitions without a member; of a
-    member: its load above its share, or, below 0, its room.
-    Which members have the larger share (`has_larger_share`) is part of the flow: a member with the smaller
-    share passes one partition to the hub by taking the larger one, and the balance of the hub counts how
-    many more larger shares there are than the sum of partitions allows.
+    Nodes: the topics, the members and a hub. `balance` of a topic: its partitions without a member;
+    of a
+    member: its load above its share, or, below 0, its room. Which members have the larger share
+    (`has_larger_share`) is part of the flow: a member with the smaller share passes one partition
+    to the hub by taking the larger one, and the balance of the hub counts how many more larger
+    shares there are than the sum of partitions allows.
     """
 
-    def __init__(self, topics: Vector, members: Vector, held: Int64Vector, sizes: Int64Vector) -> None:
+    def __init__(
+        self, topics: Vector, members: Vector, held: Int64Vector, sizes: Int64Vector
+    ) -> None:
         names, self.topic = compress_indices(topics)
         self.member = compress_indices(members)[1]
         self.held = held
@@ -91,16 +105,19 @@ class FairBlock:
         return not self.balance.any()
 
     def run_flow(self) -> None:
-        """Level the block as far as any chain leads from a surplus to room; each round lowers the surplus."""
+        """Level the block as far as any chain leads from a surplus to room; each round lowers the
+        surplus.
+        """
         self.fill_least_loaded()
         while self.augment():
             pass
 
     def fill_least_loaded(self) -> None:
-        """Give unowned partitions to the subscribers of their topic that have room, least loaded first.
+        """Give unowned partitions to the subscribers of their topic that have room, least loaded
+        first.
 
-        These are cheapest chains already, one move each. Doing them first, topic by topic, spreads each
-        topic over its members and saves most rounds of `augment`.
+        These are cheapest chains already, one move each. Doing them first, topic by topic, spreads
+        each topic over its members and saves most rounds of `augment`.
         """
         bounds = np.append(np.flatnonzero(np.diff(self.topic, prepend=-1)), len(self.topic))
         unowned = self.balance[: self.topics]
@@ -114,7 +131,9 @@ class FairBlock:
             self.balance[topic] -= poured.sum()
 
     def augment(self) -> bool:
-        """Send surplus along cheapest chains to members with room; return False when no chain is left."""
+        """Send surplus along cheapest chains to members with room; return False when no chain is
+        left.
+        """
         below = self.granted < self.held
         above = self.granted > self.held
         capacity = np.concatenate(
@@ -125,7 +144,9 @@ class FairBlock:
                 self.has_larger_share,
             )
         )[self.order]
-        cost = np.concatenate((~below * 1, above * -1, 0 * self.has_larger_share, 0 * self.has_larger_share))[self.order]
+        cost = np.concatenate(
+            (~below * 1, above * -1, 0 * self.has_larger_share, 0 * self.has_larger_share)
+        )[self.order]
         is_open = capacity > 0
         self.reach = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
         if not ((self.balance > 0) & (self.reach < UNREACHED)).any():
@@ -156,8 +177,12 @@ class FairBlock:
         reached = self.reach < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
         parts = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
-        assert len(parts[0]), "a block that is not level has a side with a surplus and one with room"
-        assert len(parts[1]), "a block that is not level has a side with a surplus and one with room"
+        assert len(parts[0]), (
+            "a block that is not level has a side with a surplus and one with room"
+        )
+        assert len(parts[1]), (
+            "a block that is not level has a side with a surplus and one with room"
+        )
         return parts
 
 
@@ -169,18 +194,21 @@ def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
 
 
 def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
-    """Return how much of `amount` each member takes if the one with the most room always takes next.
+    """Return how much of `amount` each member takes if the one with the most room always takes
+    next.
 
-    This is water filling: afterwards all that took have nearly the same room. An amount above the sum of
-    all room is cut to it.
+    This is water filling: afterwards all that took have nearly the same room. An amount above the
+    sum of all room is cut to it.
     """
     room = np.maximum(room, 0)
     if room.sum() <= amount:
         return room
     depths = -np.sort(-room)
-    poured = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)  # brings the first i members down to the room of member i
+    # brings the first i members down to the room of member i
+    poured = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)
     members_used = int(np.searchsorted(poured, amount, side="right"))
-    # Down to this much room in each of those members, rounded up; the rest goes to the first of them.
+    # Down to this much room in each of those members, rounded up; the rest goes to the first of
+    # them.
     level = -((amount - int(depths[:members_used].sum())) // members_used)
     taken = np.maximum(room - level, 0)
     taken[np.flatnonzero(room >= level)[: amount - int(taken.sum())]] += 1

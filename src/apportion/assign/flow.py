@@ -1,9 +1,10 @@
-"""The two steps of min-cost flow by successive shortest paths: shortest distances, and a blocking flow.
+"""The two steps of min-cost flow by successive shortest paths: shortest distances, and a blocking
+flow.
 
-`shortest_distances` is Bellman-Ford, vectorised over all arcs, towards the nodes with room; costs may be
-negative, cycles of negative cost may not. `blocking_flow` is Dinic's depth-first search restricted to
-arcs on shortest paths. Sending a blocking flow along all shortest paths at once keeps the flow of least
-cost for its amount, and afterwards every remaining path is longer.
+`shortest_distances` is Bellman-Ford, vectorised over all arcs, towards the nodes with room; costs
+may be negative, cycles of negative cost may not. `blocking_flow` is Dinic's depth-first search
+restricted to arcs on shortest paths. Sending a blocking flow along all shortest paths at once keeps
+the flow of least cost for its amount, and afterwards every remaining path is longer.
 """
 
 from typing import NamedTuple
@@ -24,11 +25,14 @@ class Arcs(NamedTuple):
     head: Int64Vector
 
 
-def shortest_distances(arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], has_room: NDArray[np.bool_]) -> Int64Vector:
-    """Return the distance of each node to the nearest node with room over open arcs; UNREACHED without one.
+def shortest_distances(
+    arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], has_room: NDArray[np.bool_]
+) -> Int64Vector:
+    """Return the distance of each node to the nearest node with room over open arcs; UNREACHED
+    without one.
 
-    Distances compare by cost first and by the number of arcs second: a length of cost * 2n + 1 for each
-    arc. So no cycle has length 0, and the arcs on shortest paths form no cycle.
+    Distances compare by cost first and by the number of arcs second: a length of cost * 2n + 1 for
+    each arc. So no cycle has length 0, and the arcs on shortest paths form no cycle.
     cost: of each arc, small, possibly negative, but no cycle of open arcs may have a negative sum.
     """
     nodes = len(has_room)
@@ -44,19 +48,23 @@ def shortest_distances(arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_]
     raise AssertionError("a cycle of negative cost")
 
 
-def on_shortest_paths(arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], reach: Int64Vector) -> NDArray[np.bool_]:
+def on_shortest_paths(
+    arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], reach: Int64Vector
+) -> NDArray[np.bool_]:
     """Return True for each open arc with which a shortest path of its tail begins."""
     length = cost * (2 * len(reach)) + 1
-    chosen: NDArray[np.bool_] = is_open & (reach[arcs.tail] < UNREACHED) & (reach[arcs.tail] - reach[arcs.head] == length)
+    chosen: NDArray[np.bool_] = (
+        is_open & (reach[arcs.tail] < UNREACHED) & (reach[arcs.tail] - reach[arcs.head] == length)
+    )
     return chosen
 
 
 def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> Int64Vector:
     """Return what each arc carries so that every path from a surplus to room has a full arc.
 
-    balance: the surplus of each node, or below 0 its room; neither is exceeded. The arcs must form no
-    cycle. Each step passes an arc, drops one for good, or ends a path that fills an arc, empties a
-    surplus or uses up room: at most nodes * arcs steps.
+    balance: the surplus of each node, or below 0 its room; neither is exceeded. The arcs must form
+    no cycle. Each step passes an arc, drops one for good, or ends a path that fills an arc, empties
+    a surplus or uses up room: at most nodes * arcs steps.
     """
     bounds = np.searchsorted(arcs.tail, np.arange(len(balance) + 1))
     following, end = bounds[:-1].tolist(), bounds[1:].tolist()

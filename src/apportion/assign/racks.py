@@ -1,8 +1,9 @@
 """The rack-aware client-side `range` assignor (KIP-881): the plain shares, near to the members.
 
-How many partitions each member gets is what the plain rule says. Which ones is chosen so that members
-get partitions with a replica in their rack, as far as shares allow. Topics with the same subscribers and
-the same number of partitions are shared out alike, so that co-partitioned topics stay together.
+How many partitions each member gets is what the plain rule says. Which ones is chosen so that
+members get partitions with a replica in their rack, as far as shares allow. Topics with the same
+subscribers and the same number of partitions are shared out alike, so that co-partitioned topics
+stay together.
 
 Method: greedy, as Kafka's RangeAssignor. A single topic is matched member by member, co-partitioned
 topics partition by partition with the racks that all of them share; the rest is filled in order.
@@ -37,7 +38,8 @@ class TopicShares:
     def __init__(self, subscribers: Vector, partitions: int) -> None:
         self.subscribers = subscribers
         self.owner = np.full(partitions, -1, np.int32)
-        self._share, self._larger = divmod(partitions, len(subscribers))  # how many may still get one more than the share
+        # how many may still get one more than the share
+        self._share, self._larger = divmod(partitions, len(subscribers))
         self._taken = dict.fromkeys(subscribers.tolist(), 0)
 
     def spare(self, member: int) -> int:
@@ -59,17 +61,23 @@ class TopicShares:
 
 
 def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) -> Vector:
-    """Return Kafka's rack-aware ranges; the plain ones where no topic has a nearer and a farther choice."""
+    """Return Kafka's rack-aware ranges; the plain ones where no topic has a nearer and a farther
+    choice.
+    """
     plain = range_assignment(starts, subscriptions)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
     chosen = [_is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)]
     if not any(chosen):
         return plain
     for topics in _copartitioned_topics(starts, subscribers):
-        members = subscribers.members[subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]]
+        members = subscribers.members[
+            subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]
+        ]
         shares = TopicShares(members, int(starts[topics[0] + 1] - starts[topics[0]]))
         near: RackMatches = np.asarray(
-            np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]).all(axis=0)
+            np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]).all(
+                axis=0
+            )
         )
         if len(topics) > 1 and (racks.members[members] >= 0).any():
             _match_by_partition(shares, near, racks.members)
@@ -82,20 +90,30 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
 
 
 def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
-    """Return True if racks can matter: a subscriber is near some replica, and partitions differ in their racks."""
+    """Return True if racks can matter: a subscriber is near some replica, and partitions differ in
+    their racks.
+    """
     near = racks.replicas[starts[topic] : starts[topic + 1]]
-    of_members = racks.members[subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]]
+    of_members = racks.members[
+        subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]
+    ]
     anywhere: RackMatches = np.asarray(near.any(axis=0))
     return bool(anywhere[of_members[of_members >= 0]].any() and (near != anywhere).any())
 
 
 def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
-    """Yield the topics with subscribers, those with the same subscribers and partition count together."""
+    """Yield the topics with subscribers, those with the same subscribers and partition count
+    together.
+    """
     groups: dict[tuple[int, bytes], list[int]] = {}
     for topic in range(len(starts) - 1):
-        members = subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]
+        members = subscribers.members[
+            subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]
+        ]
         if len(members):
-            groups.setdefault((int(starts[topic + 1] - starts[topic]), members.tobytes()), []).append(topic)
+            groups.setdefault(
+                (int(starts[topic + 1] - starts[topic]), members.tobytes()), []
+            ).append(topic)
     yield from groups.values()
 
 
@@ -110,7 +128,8 @@ def _match_by_member(shares: TopicShares, near: RackMatches, rack_of: Vector) ->
 
 def _match_by_partition(shares: TopicShares, near: RackMatches, rack_of: Vector) -> None:
     """Assign each partition in order to the first member near it that may take one."""
-    waiting: dict[int, list[int]] = {}  # rack -> its members, the last of which is the next to take one
+    # rack -> its members, the last of which is the next to take one
+    waiting: dict[int, list[int]] = {}
     for member in shares.subscribers[::-1].tolist():
         waiting.setdefault(int(rack_of[member]), []).append(member)
     everywhere = waiting.pop(-1, [])

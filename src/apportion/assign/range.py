@@ -1,7 +1,7 @@
 """The `range` assignor: contiguous ranges of each topic, whoever owns what now.
 
-Used by the coordinator for consumer groups (KIP-848), by the client-side `range` of classic groups, and
-by `racks.py` for the sizes of shares.
+Used by the coordinator for consumer groups (KIP-848), by the client-side `range` of classic groups,
+and by `racks.py` for the sizes of shares.
 """
 
 import numpy as np
@@ -12,9 +12,10 @@ from apportion.assign.subscriptions import Subscriptions, Vector, check_starts, 
 def range_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
     """Return owners by topic: its subscribers in order get contiguous ranges of equal size.
 
-    Of n partitions and m subscribers, the first n mod m get one more. Topics with the same subscribers
-    and equal counts are cut alike, so co-partitioned topics stay together. A topic without subscribers
-    stays at -1. Raises ValueError for an unknown topic. Source: KIP-848's server-side range assignor.
+    Of n partitions and m subscribers, the first n mod m get one more. Topics with the same
+    subscribers and equal counts are cut alike, so co-partitioned topics stay together. A topic
+    without subscribers stays at -1. Raises ValueError for an unknown topic. Source: KIP-848's
+    server-side range assignor.
     """
     check_starts(starts, int(starts[-1]) if len(starts) else 0, "starts", "partitions")
     partitions = np.diff(starts)

@@ -1,4 +1,6 @@
-"""The client-side `roundrobin` assignor: one circle of members through all partitions of all topics."""
+"""The client-side `roundrobin` assignor: one circle of members through all partitions of all
+topics.
+"""
 
 import numpy as np
 
@@ -6,7 +8,8 @@ from apportion.assign.subscriptions import Subscriptions, Vector, check_starts, 
 
 
 def roundrobin_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return owners partition by partition: the next member in the circle that subscribes to the topic.
+    """Return owners partition by partition: the next member in the circle that subscribes to the
+    topic.
 
     A topic continues where the one before it ended. A topic without subscribers stays at -1. Raises
     ValueError for an unknown topic.

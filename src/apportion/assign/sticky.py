@@ -1,6 +1,8 @@
-"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups, on the members' claims.
+"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups, on the members'
+claims.
 
-Shares are those of `uniform`: equal, or min-max fair where subscriptions differ, with the fewest moves.
+Shares are those of `uniform`: equal, or min-max fair where subscriptions differ, with the fewest
+moves.
 """
 
 import numpy as np
@@ -14,14 +16,17 @@ from apportion.assign.subscriptions import Subscriptions, Vector
 def sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions) -> Vector:
     """Return fair owners that take as few partitions as possible from their rightful owners.
 
-    A partition that must move goes back to its former owner if that one gets part of the topic anyway.
-    Raises ValueError as `uniform` does.
+    A partition that must move goes back to its former owner if that one gets part of the topic
+    anyway. Raises ValueError as `uniform` does.
     """
     return _assign_fairly(resolve_claims(claims, int(starts[-1])), starts, subscriptions)
 
 
-def cooperative_sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return the owners of `sticky`, with -1 for each partition that another member still claims (KIP-429).
+def cooperative_sticky(
+    claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions
+) -> Vector:
+    """Return the owners of `sticky`, with -1 for each partition that another member still claims
+    (KIP-429).
 
     Once its claimants have revoked it, the assignment of the next rebalance gives it away.
     """
@@ -39,11 +44,14 @@ def _assign_fairly(held: ResolvedOwners, starts: Vector, subscriptions: Subscrip
     return owner
 
 
-def _prefer_former_owners(topics: NDArray[np.int64], owner: Vector, former: Vector) -> NDArray[np.int64]:
-    """Permute the new owners within each topic so that as many partitions as possible go to former owners.
+def _prefer_former_owners(
+    topics: NDArray[np.int64], owner: Vector, former: Vector
+) -> NDArray[np.int64]:
+    """Permute the new owners within each topic so that as many partitions as possible go to former
+    owners.
 
-    topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a topic
-    changes no load, so fairness stays.
+    topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a
+    topic changes no load, so fairness stays.
     """
     members = int(max(owner.max(), former.max())) + 1
     slots = np.sort(topics * members + owner)

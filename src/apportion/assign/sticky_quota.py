@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from apportion.assign.subscriptions import Vector
 
 SLICE_LENGTH = 1 << 16
-"""NumPy copies 32-bit indices to 64 bits. In pieces the copies stay in the cache; fresh pages would cost more than the counting."""
+"""NumPy copies 32-bit indices to 64 bits. In pieces the copies stay in the cache; fresh pages would
+cost more than the counting.
+"""
 
 
 def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
@@ -23,7 +25,9 @@ def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
     return sizes[1:]
 
 
-def free_above_quota(quota: NDArray[np.int64], owner: Vector, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def free_above_quota(
+    quota: NDArray[np.int64], owner: Vector, counts: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Return True for each partition without an owner or above its owner's quota.
 
     An owner keeps its first `quota` partitions. counts: how many each owner has.
@@ -33,7 +37,10 @@ def free_above_quota(quota: NDArray[np.int64], owner: Vector, counts: NDArray[np
     if not over.any():
         return free
     is_over = np.append(over, False)  # the last element answers for owner -1
-    found = [np.flatnonzero(is_over.take(owner[piece], mode="wrap")) + piece.start for piece in cache_sized_slices(len(owner), 0)]
+    found = [
+        np.flatnonzero(is_over.take(owner[piece], mode="wrap")) + piece.start
+        for piece in cache_sized_slices(len(owner), 0)
+    ]
     at_over = np.concatenate(found)
     group = owner[at_over]
     if len(over) <= 1 << 16:

@@ -12,7 +12,9 @@ Vector = NDArray[np.int32]
 
 
 class Subscriptions(NamedTuple):
-    """Member m subscribes to `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any order."""
+    """Member m subscribes to `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any
+    order.
+    """
 
     member_starts: Vector
     topics: Vector
@@ -22,7 +24,9 @@ class Subscriptions(NamedTuple):
         """Return the subscriptions of members with these topics, member 0 first."""
         lists = [list(topics) for topics in wanted]
         ends = np.cumsum([0, *map(len, lists)])
-        return cls(ends.astype(np.int32), np.fromiter(chain.from_iterable(lists), np.int32, int(ends[-1])))
+        return cls(
+            ends.astype(np.int32), np.fromiter(chain.from_iterable(lists), np.int32, int(ends[-1]))
+        )
 
     @property
     def members(self) -> int:
@@ -42,7 +46,8 @@ class Subscriptions(NamedTuple):
 
 
 class Subscribers(NamedTuple):
-    """Subscriptions by topic: `members[topic_starts[t]:topic_starts[t + 1]]` subscribe to topic t, ascending.
+    """Subscriptions by topic: `members[topic_starts[t]:topic_starts[t + 1]]` subscribe to topic t,
+    ascending.
 
     A pair is one member with one topic it subscribes to; its number is its index in `members`.
     """
@@ -66,19 +71,27 @@ def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
     check_starts(member_starts, len(wanted), "member_starts", "subscriptions")
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < topics:
         unknown = int(wanted[(wanted < 0) | (wanted >= topics)][0])
-        raise ValueError(f"a member subscribes to topic {unknown}, but there are {topics} topics, counted from 0")
+        raise ValueError(
+            f"a member subscribes to topic {unknown}, but there are {topics} topics, counted from 0"
+        )
     order = np.argsort(wanted, kind="stable")
     counts = np.bincount(wanted, minlength=topics)
-    members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[order]
+    members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[
+        order
+    ]
     subscribers = Subscribers(starts_of(counts), members)
     twice = np.flatnonzero((np.diff(wanted[order]) == 0) & (np.diff(members) == 0))
     if len(twice):
-        raise ValueError(f"member {members[twice[0]]} subscribes to topic {wanted[order][twice[0]]} twice")
+        raise ValueError(
+            f"member {members[twice[0]]} subscribes to topic {wanted[order][twice[0]]} twice"
+        )
     return subscribers
 
 
 def starts_of(lengths: NDArray[np.integer]) -> Vector:
-    """Return the starts of consecutive slices of these lengths, and last the end of the last one."""
+    """Return the starts of consecutive slices of these lengths, and last the end of the last
+    one.
+    """
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
 
 
@@ -92,4 +105,7 @@ def check_owner(owner: Vector, members: int) -> None:
     """Raise ValueError unless each partition has an owner below `members`, or none (-1)."""
     if len(owner) and not -1 <= owner.min() <= owner.max() < members:
         partition = int(np.flatnonzero((owner < -1) | (owner >= members))[0])
-        raise ValueError(f"partition {partition} is owned by member {owner[partition]}, but there are {members}, counted from 0")
+        raise ValueError(
+            f"partition {partition} is owned by member {owner[partition]}, but there are "
+            f"{members}, counted from 0"
+        )

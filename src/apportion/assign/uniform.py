@@ -1,12 +1,12 @@
 """The `uniform` assignor for members with equal subscriptions: equal shares with the fewest moves.
 
-Method: each member's share is partitions / members, rounded down or up, the larger shares to members
-that have as much already. A member keeps the first partitions it has, up to its share; the free ones are
-dealt in rounds to the members with room. No assignment with equal shares moves fewer, because a member
-gives up only what exceeds its share. Cost: O(P).
+Method: each member's share is partitions / members, rounded down or up, the larger shares to
+members that have as much already. A member keeps the first partitions it has, up to its share; the
+free ones are dealt in rounds to the members with room. No assignment with equal shares moves fewer,
+because a member gives up only what exceeds its share. Cost: O(P).
 
-Example. Partitions 0..4 belong to a (0, 1, 2, 3) and b (4); c joins. Shares are 2, 2, 1: a has
-as much already, then comes b in order. a keeps 0 and 1, b keeps 4, and 2 and 3 are dealt to b and c.
+Example. Partitions 0..4 belong to a (0, 1, 2, 3) and b (4); c joins. Shares are 2, 2, 1: a has as
+much already, then comes b in order. a keeps 0 and 1, b keeps 4, and 2 and 3 are dealt to b and c.
 """
 
 import numpy as np
@@ -43,7 +43,8 @@ def equal_shares(partitions: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]
 
 
 def dealt_in_rounds(spare: NDArray[np.int64]) -> Vector:
-    """Return the members in the order in which they are dealt a partition: once a round while they have room.
+    """Return the members in the order in which they are dealt a partition: once a round while they
+    have room.
 
     Member m appears `spare[m]` times. Dealing in rounds spreads each topic over the members.
     """

@@ -13,15 +13,21 @@ def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
 
 def _refuse_group_option(context: typer.Context, group: str | None) -> None:
     if group is not None:
-        raise typer.BadParameter(f"the group is no option here, write: {context.command_path} {group}")
+        raise typer.BadParameter(
+            f"the group is no option here, write: {context.command_path} {group}"
+        )
 
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
 # Names that people know from Kafka's own commands are understood, or answered with ours.
 Bootstrap = Annotated[str, typer.Option(help=BOOTSTRAP_HELP)]
-BootstrapServer = Annotated[str | None, typer.Option(hidden=True, is_eager=True, callback=_take_for_bootstrap)]
-NoGroupOption = Annotated[str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)]
+BootstrapServer = Annotated[
+    str | None, typer.Option(hidden=True, is_eager=True, callback=_take_for_bootstrap)
+]
+NoGroupOption = Annotated[
+    str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
+]
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:

@@ -1,4 +1,6 @@
-"""`apportion groups`: which groups a cluster has, who their members are, how far behind they stand. It only asks."""
+"""`apportion groups`: which groups a cluster has, who their members are, how far behind they stand.
+It only asks.
+"""
 
 import json
 import sys
@@ -19,7 +21,10 @@ from apportion.member.batch.sinks import claimed_sinks
 from apportion.readable import readable
 from apportion.topics import TopicIdPartition
 from apportion.wire.codec import Buffer
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    DescribedGroup,
+)
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -31,7 +36,8 @@ UNUSABLE = 2  # exit code when the arguments make no sense
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 COMPLETION_MS = 1_000  # nobody waits longer for a Tab
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
-WITHOUT_ERRORS = 5  # the newest version of DescribeGroups in which a group of another kind is no error
+# the newest version of DescribeGroups in which a group of another kind is no error
+WITHOUT_ERRORS = 5
 PROTOCOLS = {0: "classic", 1: "consumer"}  # by the type of a member; older brokers do not tell it
 BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
 
@@ -50,7 +56,9 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """The group's members with what they own, and its offsets with their lag, are on stdout; the exit code."""
+    """The group's members with what they own, and its offsets with their lag, are on stdout; the
+    exit code.
+    """
 
     def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
         group = _group(cluster, group_id)
@@ -58,27 +66,46 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
         for row in group["offsets"]:
             offsets.add_row(*map(_cell, row.values()))
         members = _members(group) if group["members"] else Text("It has no members.")
-        return group, [Text(readable(_title(group))), members, offsets if group["offsets"] else Text(NO_OFFSETS)]
+        return group, [
+            Text(readable(_title(group))),
+            members,
+            offsets if group["offsets"] else Text(NO_OFFSETS),
+        ]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
 
 
-def group_names(bootstrap: str, begun: str, wanted: Callable[[ListedGroup], bool] = lambda group: True) -> list[str]:
-    """The wanted groups whose names begin so, in order; none where the cluster does not answer at once."""
+def group_names(
+    bootstrap: str, begun: str, wanted: Callable[[ListedGroup], bool] = lambda group: True
+) -> list[str]:
+    """The wanted groups whose names begin so, in order; none where the cluster does not answer at
+    once.
+    """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_MS)
     except ValueError:
         return []
     try:
-        groups = [group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups]
+        groups = [
+            group
+            for node in cluster.nodes()
+            for group in cluster.call(ListGroupsRequest(), node=node).groups
+        ]
     except (Refused, Disconnected):
         return []
     finally:
         cluster.close()
-    return sorted(group.group_id for group in groups if group.group_id.startswith(begun) and wanted(group))
+    return sorted(
+        group.group_id for group in groups if group.group_id.startswith(begun) and wanted(group)
+    )
 
 
-def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, list[Table | Text]]], as_json: bool) -> int:
+def _shown(
+    bootstrap: str,
+    timeout_ms: int,
+    ask: Callable[[Cluster], tuple[Any, list[Table | Text]]],
+    as_json: bool,
+) -> int:
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -94,7 +121,12 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
     if as_json:
         print(json.dumps(report, indent=2))
         return 0
-    console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = Console(
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if sys.stdout.isatty() else PIPED_WIDTH,
+    )
     for part in shown:
         if isinstance(part, Text):
             print_sentence(console, part)
@@ -105,13 +137,22 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
 
 def _listed(cluster: Cluster) -> list[dict[str, str]]:
     """Every group of the cluster, by name."""
-    groups = (group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups)
-    rows = ({"group": each.group_id, "type": each.group_type or "?", "state": each.group_state or "?"} for each in groups)
+    groups = (
+        group
+        for node in cluster.nodes()
+        for group in cluster.call(ListGroupsRequest(), node=node).groups
+    )
+    rows = (
+        {"group": each.group_id, "type": each.group_type or "?", "state": each.group_state or "?"}
+        for each in groups
+    )
     return sorted(rows, key=lambda row: row["group"])
 
 
 def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
-    """All that the cluster tells of the group; of groups that are neither consumer nor classic ones, their offsets."""
+    """All that the cluster tells of the group; of groups that are neither consumer nor classic
+    ones, their offsets.
+    """
     try:
         group_description = _described(cluster, group_id)
     except Refused as error:
@@ -141,7 +182,10 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
                 "host": member.client_host,
                 "protocol": PROTOCOLS.get(member.member_type),
                 "epoch": member.member_epoch,
-                "owns": {each.topic_name: sorted(each.partitions) for each in member.assignment.topic_partitions},
+                "owns": {
+                    each.topic_name: sorted(each.partitions)
+                    for each in member.assignment.topic_partitions
+                },
             }
             for member in sorted(group_description.members, key=lambda member: member.member_id)
         ],
@@ -150,7 +194,9 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
 
 
 def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
-    """What is told of a classic group. Whose assignment is no consumer's, or cannot be read, owns nothing that could be named."""
+    """What is told of a classic group. Whose assignment is no consumer's, or cannot be read, owns
+    nothing that could be named.
+    """
     group_id = listed["group"]
     group_description = cluster.call(
         DescribeGroupsRequest(groups=(group_id,)), coordinator=group_id, version=WITHOUT_ERRORS
@@ -162,7 +208,9 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
             "client": member.client_id,
             "host": member.client_host,
             "protocol": "classic",
-            "owns": _assigned(member.member_assignment) if group_description.protocol_type == "consumer" else {},
+            "owns": _assigned(member.member_assignment)
+            if group_description.protocol_type == "consumer"
+            else {},
         }
         for member in sorted(group_description.members, key=lambda member: member.member_id)
     ]
@@ -189,7 +237,9 @@ def _assigned(blob: Buffer) -> dict[str, list[int]]:
 
 
 def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
-    """The sinks whose names the offsets bear, and a row for each partition that has a committed offset or an owner."""
+    """The sinks whose names the offsets bear, and a row for each partition that has a committed
+    offset or an owner.
+    """
     stored = _committed(cluster, group_id)
     ends = cluster.list_offsets(sorted({*stored, *owned}), LATEST)
     rows = [
@@ -203,7 +253,10 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
         for place, end in sorted(ends.items())
         for offset in [stored[place].offset if place in stored else None]
     ]
-    return {"sinks": sorted({name for sinks in claimed_sinks(stored).values() for name in sinks}), "offsets": rows}
+    return {
+        "sinks": sorted({name for sinks in claimed_sinks(stored).values() for name in sinks}),
+        "offsets": rows,
+    }
 
 
 def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
@@ -211,7 +264,11 @@ def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
         return Code.of(answer.groups[0].error_code), answer.groups[0]
 
     return cluster.ask_coordinator(
-        "ConsumerGroupDescribe", ConsumerGroupDescribeRequest(group_ids=(group_id,)), group_id, read, cluster.timeout_ms
+        "ConsumerGroupDescribe",
+        ConsumerGroupDescribeRequest(group_ids=(group_id,)),
+        group_id,
+        read,
+        cluster.timeout_ms,
     )
 
 
@@ -222,9 +279,15 @@ def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, Offset
     if answer.error_code != Code.NONE:
         raise Refused(Code.of(answer.error_code))
     topics = cluster.topics(topic.name for topic in answer.topics)
-    known = [(topic.partitions, found) for topic in answer.topics if (found := topics.named(topic.name)) is not None]
+    known = [
+        (topic.partitions, found)
+        for topic in answer.topics
+        if (found := topics.named(topic.name)) is not None
+    ]
     return {
-        TopicIdPartition(topic.name, topic.id, each.partition_index): OffsetAndMetadata(each.committed_offset, each.metadata or "")
+        TopicIdPartition(topic.name, topic.id, each.partition_index): OffsetAndMetadata(
+            each.committed_offset, each.metadata or ""
+        )
         for partitions, topic in known
         for each in partitions
     }
@@ -235,14 +298,20 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """A row for each member. The instance, the protocol and the epoch have a column where they tell something."""
+    """A row for each member. The instance, the protocol and the epoch have a column where they tell
+    something.
+    """
     members = group["members"]
     telling = {
         "instance": any(member["instance"] is not None for member in members),
         "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
         "epoch": any("epoch" in member for member in members),
     }
-    columns = [each for each in ("member", "instance", "client", "host", "protocol", "epoch") if telling.get(each, True)]
+    columns = [
+        each
+        for each in ("member", "instance", "client", "host", "protocol", "epoch")
+        if telling.get(each, True)
+    ]
     table = Table(*columns, "owns")
     for member in members:
         shown = {**member, "host": member["host"].removeprefix("/")}

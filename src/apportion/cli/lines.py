@@ -1,4 +1,6 @@
-"""How sentences and names stand on a terminal: broken between words, nothing cut. In a pipe a line stays a line."""
+"""How sentences and names stand on a terminal: broken between words, nothing cut. In a pipe a line
+stays a line.
+"""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +16,9 @@ def print_sentence(console: Console, sentence: str | Text, style: str = "") -> N
 
 
 def folded(table: Table) -> Table:
-    """Return the table, whose long cells go on below: names that differ at their ends would look the same where they are cut."""
+    """Return the table, whose long cells go on below: names that differ at their ends would look
+    the same where they are cut.
+    """
     for column in table.columns:
         column.overflow = "fold"
     return table
@@ -22,11 +26,21 @@ def folded(table: Table) -> Table:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Return the numbers in order as `0-19,23`."""
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _runs(sorted(numbers)))
+    return ",".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in _runs(sorted(numbers))
+    )
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
     """First and last of each run of numbers without a gap."""
-    firsts = [number for before, number in zip([None, *numbers], numbers, strict=False) if before is None or number > before + 1]
-    lasts = [number for number, after in zip(numbers, [*numbers[1:], None], strict=True) if after is None or after > number + 1]
+    firsts = [
+        number
+        for before, number in zip([None, *numbers], numbers, strict=False)
+        if before is None or number > before + 1
+    ]
+    lasts = [
+        number
+        for number, after in zip(numbers, [*numbers[1:], None], strict=True)
+        if after is None or after > number + 1
+    ]
     return zip(firsts, lasts, strict=True)

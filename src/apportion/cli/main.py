@@ -1,4 +1,6 @@
-"""The command `apportion`: its arguments and its help. The work is done elsewhere, and imported only then."""
+"""The command `apportion`: its arguments and its help. The work is done elsewhere, and imported
+only then.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,16 +20,24 @@ from apportion.cli.arguments import (
 
 app = typer.Typer(
     name="apportion",
-    help="Kafka's consumer-group system in Python. Start with: apportion serve --listen 127.0.0.1:9092 --data-dir ./data",
+    help=(
+        "Kafka's consumer-group system in Python. Start with: apportion serve --listen "
+        "127.0.0.1:9092 --data-dir ./data"
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 LISTEN_HELP = (
-    "HOST:PORT for clients; port 0 picks a free one. Bind 127.0.0.1 unless others must reach it: there is no authentication."
+    "HOST:PORT for clients; port 0 picks a free one. Bind 127.0.0.1 unless others must reach "
+    "it: there is no authentication."
 )
-DATA_DIR_HELP = "Directory of topics and groups, made if there is none. One broker at a time may use it."
-SET_HELP = "A broker setting by Kafka's own name, such as num.partitions=12. May be given more than once."
+DATA_DIR_HELP = (
+    "Directory of topics and groups, made if there is none. One broker at a time may use it."
+)
+SET_HELP = (
+    "A broker setting by Kafka's own name, such as num.partitions=12. May be given more than once."
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -38,7 +48,10 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def apportion(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+    ] = False,
 ) -> None:
     """Kafka's consumer-group system in Python."""
 
@@ -48,12 +61,14 @@ def serve(
     data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
     listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = "127.0.0.1:9092",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names)
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names),
     ] = None,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    It prints one line, `listening on HOST:PORT`, when any Kafka client can connect. What was acknowledged is on the disk.
+    It prints one line, `listening on HOST:PORT`, when any Kafka client can connect. What was
+    acknowledged is on the disk.
 
     Example: apportion serve --listen 127.0.0.1:9092 --data-dir ./data --set num.partitions=12
     """
@@ -62,7 +77,9 @@ def serve(
     raise typer.Exit(run(listen, data_dir, settings or []))
 
 
-groups = typer.Typer(help="Look at the consumer groups of a cluster, ours or Apache Kafka's.", no_args_is_help=True)
+groups = typer.Typer(
+    help="Look at the consumer groups of a cluster, ours or Apache Kafka's.", no_args_is_help=True
+)
 app.add_typer(groups, name="groups")
 
 JSON_HELP = "Print JSON instead of tables."
@@ -102,7 +119,9 @@ def groups_describe(
     raise typer.Exit(show_group(bootstrap, group, timeout_ms, as_json))
 
 
-streams = typer.Typer(help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True)
+streams = typer.Typer(
+    help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True
+)
 app.add_typer(streams, name="streams")
 
 
@@ -122,7 +141,12 @@ def streams_describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead; its keys are in docs/streams.md, and stay.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print JSON instead; its keys are in docs/streams.md, and stay."
+        ),
+    ] = False,
     group_option: NoGroupOption = None,
 ) -> None:
     """Say what each process of a Kafka Streams application does, and who holds back its upgrade.
@@ -188,55 +212,125 @@ def sim(
     seed: Annotated[int | None, typer.Option(help=SEED_HELP)] = None,
     only_faults: Annotated[str | None, typer.Option(metavar="NUMBERS", help=ONLY_HELP)] = None,
     runs: Annotated[int | None, typer.Option(help=RUNS_HELP)] = None,
-    first: Annotated[int | None, typer.Option(metavar="SEED", help="With --runs: the first seed; 0 if not said.")] = None,
+    first: Annotated[
+        int | None, typer.Option(metavar="SEED", help="With --runs: the first seed; 0 if not said.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help=JOBS_HELP)] = None,
     spark: Annotated[str | None, typer.Option(metavar="MASTER", help=SPARK_HELP)] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help=OUT_HELP)] = None,
     shrink: Annotated[int | None, typer.Option(metavar="SEED", help=SHRINK_HELP)] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="With --seed: no trace.", rich_help_panel=PRINTED)] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="With --seed: no trace.", rich_help_panel=PRINTED)
+    ] = False,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --seed: the trace into a file.", rich_help_panel=PRINTED)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --seed: the trace into a file.", rich_help_panel=PRINTED
+        ),
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--all", help="With --seed: every line of the trace, not the last 200.", rich_help_panel=PRINTED)
+        bool,
+        typer.Option(
+            "--all",
+            help="With --seed: every line of the trace, not the last 200.",
+            rich_help_panel=PRINTED,
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of all that.", rich_help_panel=PRINTED)] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="One JSON object instead of all that.", rich_help_panel=PRINTED
+        ),
+    ] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Applications that read in batches, as Spark does.", rich_help_panel=WORLD)
+        int | None,
+        typer.Option(
+            help="Applications that read in batches, as Spark does.", rich_help_panel=WORLD
+        ),
     ] = None,
-    readers: Annotated[int | None, typer.Option(help="Plain consumers, in a group of their own.", rich_help_panel=WORLD)] = None,
-    statics: Annotated[int | None, typer.Option(help="How many of them are static members.", rich_help_panel=WORLD)] = None,
+    readers: Annotated[
+        int | None,
+        typer.Option(help="Plain consumers, in a group of their own.", rich_help_panel=WORLD),
+    ] = None,
+    statics: Annotated[
+        int | None, typer.Option(help="How many of them are static members.", rich_help_panel=WORLD)
+    ] = None,
     topics: Annotated[int | None, typer.Option(help="Topics.", rich_help_panel=WORLD)] = None,
-    partitions: Annotated[int | None, typer.Option(help="Partitions of each topic.", rich_help_panel=WORLD)] = None,
-    seconds: Annotated[
-        int | None, typer.Option(help="Simulated time with faults, before all must settle.", rich_help_panel=WORLD)
+    partitions: Annotated[
+        int | None, typer.Option(help="Partitions of each topic.", rich_help_panel=WORLD)
     ] = None,
-    heartbeat_ms: Annotated[int | None, typer.Option(help="The heartbeat interval.", rich_help_panel=WORLD)] = None,
-    session_ms: Annotated[int | None, typer.Option(help="The session timeout.", rich_help_panel=WORLD)] = None,
+    seconds: Annotated[
+        int | None,
+        typer.Option(
+            help="Simulated time with faults, before all must settle.", rich_help_panel=WORLD
+        ),
+    ] = None,
+    heartbeat_ms: Annotated[
+        int | None, typer.Option(help="The heartbeat interval.", rich_help_panel=WORLD)
+    ] = None,
+    session_ms: Annotated[
+        int | None, typer.Option(help="The session timeout.", rich_help_panel=WORLD)
+    ] = None,
     delay_us: Annotated[
-        int | None, typer.Option(help="A message's mean time on its way, in microseconds.", rich_help_panel=WORLD)
+        int | None,
+        typer.Option(
+            help="A message's mean time on its way, in microseconds.", rich_help_panel=WORLD
+        ),
     ] = None,
     unsettled_heartbeat_ms: Annotated[
-        int | None, typer.Option(help="The heartbeat interval while a group is not settled.", rich_help_panel=WORLD)
+        int | None,
+        typer.Option(
+            help="The heartbeat interval while a group is not settled.", rich_help_panel=WORLD
+        ),
     ] = None,
     rebalance_ms: Annotated[
-        int | None, typer.Option(help="How long a member may take to give partitions up.", rich_help_panel=WORLD)
+        int | None,
+        typer.Option(
+            help="How long a member may take to give partitions up.", rich_help_panel=WORLD
+        ),
     ] = None,
-    batch_ms: Annotated[int | None, typer.Option(help="A batch's mean time of work.", rich_help_panel=WORLD)] = None,
-    produce_every_ms: Annotated[int | None, typer.Option(help="The time between two new records.", rich_help_panel=WORLD)] = None,
-    flush_us: Annotated[int | None, typer.Option(help="A flush's mean time, in microseconds.", rich_help_panel=WORLD)] = None,
-    shards: Annotated[int | None, typer.Option(help="Partitions of __consumer_offsets.", rich_help_panel=WORLD)] = None,
+    batch_ms: Annotated[
+        int | None, typer.Option(help="A batch's mean time of work.", rich_help_panel=WORLD)
+    ] = None,
+    produce_every_ms: Annotated[
+        int | None, typer.Option(help="The time between two new records.", rich_help_panel=WORLD)
+    ] = None,
+    flush_us: Annotated[
+        int | None,
+        typer.Option(help="A flush's mean time, in microseconds.", rich_help_panel=WORLD),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Partitions of __consumer_offsets.", rich_help_panel=WORLD)
+    ] = None,
     assignor: Annotated[
-        str | None, typer.Option(help="uniform or range.", autocompletion=one_of("uniform", "range"), rich_help_panel=WORLD)
+        str | None,
+        typer.Option(
+            help="uniform or range.",
+            autocompletion=one_of("uniform", "range"),
+            rich_help_panel=WORLD,
+        ),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help=PROTOCOL_HELP, autocompletion=one_of("consumer", "classic", "mixed"), rich_help_panel=WORLD)
+        str | None,
+        typer.Option(
+            help=PROTOCOL_HELP,
+            autocompletion=one_of("consumer", "classic", "mixed"),
+            rich_help_panel=WORLD,
+        ),
     ] = None,
     encodes: Annotated[
-        bool | None, typer.Option("--encodes/--no-encodes", help="Whether messages go through their bytes.", rich_help_panel=WORLD)
+        bool | None,
+        typer.Option(
+            "--encodes/--no-encodes",
+            help="Whether messages go through their bytes.",
+            rich_help_panel=WORLD,
+        ),
     ] = None,
     fault: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=FAULT_HELP, autocompletion=_fault_names, rich_help_panel=WORLD)
+        list[str] | None,
+        typer.Option(
+            metavar="KIND", help=FAULT_HELP, autocompletion=_fault_names, rich_help_panel=WORLD
+        ),
     ] = None,
 ) -> None:
     """Play the whole system in a simulated world with faults, and check its laws after every step.
@@ -276,21 +370,57 @@ def sim(
         "encodes": encodes,
     }
     sizes = {name: size for name, size in given.items() if size is not None}
-    options = SimOptions(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])
+    options = SimOptions(
+        seed,
+        only_faults,
+        runs,
+        first,
+        jobs,
+        spark,
+        out,
+        shrink,
+        quiet,
+        trace,
+        whole,
+        as_json,
+        sizes,
+        fault or [],
+    )
     raise typer.Exit(run(options))
 
 
 STEPS = "How it is done"
 ALL = "All upgrades of KIP-268"
-MATRIX_HELP = "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in twelve ways each."
-MATRIX_SPARK_HELP = "With --matrix: play on this Spark master, such as local[2] or spark://host:7077."
+MATRIX_HELP = (
+    "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in "
+    "twelve ways each."
+)
+MATRIX_SPARK_HELP = (
+    "With --matrix: play on this Spark master, such as local[2] or spark://host:7077."
+)
 FROM_HELP = "The release that runs now, such as 1.1 or 2.3."
-TO_HELP = "The release that shall run, such as 4.0. `future` and `post-2.0` speak a metadata version that no release speaks yet."
-LEADER_HELP = "When the group's leader is bounced: first, middle, last, or as the N-th. Asked anew when a bounce begins."
-CRASH_HELP = "At this step, counted through all bounces, somebody dies without a word while the step's instance is away."
-VICTIM_HELP = "With --crash-at: who dies: instance (one that is not being bounced), leader, or broker."
-BOUNCES_HELP = "Make so many bounces, right or wrong: 1 shows what happens if upgrade.from is forgotten."
-SESSION_HELP = "session.timeout.ms, from 2,000; 10,000, or 45,000 where both releases are 3.0 or later, as their consumers have it."
+TO_HELP = (
+    "The release that shall run, such as 4.0. `future` and `post-2.0` speak a metadata "
+    "version that no release speaks yet."
+)
+LEADER_HELP = (
+    "When the group's leader is bounced: first, middle, last, or as the N-th. Asked anew when "
+    "a bounce begins."
+)
+CRASH_HELP = (
+    "At this step, counted through all bounces, somebody dies without a word while the step's "
+    "instance is away."
+)
+VICTIM_HELP = (
+    "With --crash-at: who dies: instance (one that is not being bounced), leader, or broker."
+)
+BOUNCES_HELP = (
+    "Make so many bounces, right or wrong: 1 shows what happens if upgrade.from is forgotten."
+)
+SESSION_HELP = (
+    "session.timeout.ms, from 2,000; 10,000, or 45,000 where both releases are 3.0 or later, "
+    "as their consumers have it."
+)
 
 
 def _releases(begun: str) -> list[str]:
@@ -302,34 +432,81 @@ def _releases(begun: str) -> list[str]:
 # Longer than a screen because Typer reads an option from each parameter: it is a declaration.
 @streams.command("rehearse", no_args_is_help=True)
 def streams_rehearse(
-    from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP, autocompletion=_releases)] = None,
-    to: Annotated[str | None, typer.Option(metavar="RELEASE", help=TO_HELP, autocompletion=_releases)] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RELEASE", help=FROM_HELP, autocompletion=_releases),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="RELEASE", help=TO_HELP, autocompletion=_releases)
+    ] = None,
     instances: Annotated[int, typer.Option(help="Instances, 1 to 100.")] = 6,
-    threads: Annotated[int, typer.Option(help="num.stream.threads, 1 to 10: so many members has each instance.")] = 1,
-    partitions: Annotated[int, typer.Option(help="Partitions of what is read, 1 to 1,000; there are two tasks for each.")] = 6,
+    threads: Annotated[
+        int, typer.Option(help="num.stream.threads, 1 to 10: so many members has each instance.")
+    ] = 1,
+    partitions: Annotated[
+        int,
+        typer.Option(help="Partitions of what is read, 1 to 1,000; there are two tasks for each."),
+    ] = 6,
     standbys: Annotated[int, typer.Option(help="num.standby.replicas.")] = 0,
     leader: Annotated[
         str,
-        typer.Option(metavar="WHEN", help=LEADER_HELP, autocompletion=one_of("first", "middle", "last"), rich_help_panel=STEPS),
+        typer.Option(
+            metavar="WHEN",
+            help=LEADER_HELP,
+            autocompletion=one_of("first", "middle", "last"),
+            rich_help_panel=STEPS,
+        ),
     ] = "last",
-    crash_at: Annotated[int | None, typer.Option(metavar="STEP", help=CRASH_HELP, rich_help_panel=STEPS)] = None,
+    crash_at: Annotated[
+        int | None, typer.Option(metavar="STEP", help=CRASH_HELP, rich_help_panel=STEPS)
+    ] = None,
     victim: Annotated[
         str,
-        typer.Option(metavar="WHO", help=VICTIM_HELP, autocompletion=one_of("instance", "leader", "broker"), rich_help_panel=STEPS),
+        typer.Option(
+            metavar="WHO",
+            help=VICTIM_HELP,
+            autocompletion=one_of("instance", "leader", "broker"),
+            rich_help_panel=STEPS,
+        ),
     ] = "instance",
-    bounces: Annotated[int | None, typer.Option(metavar="1|2", help=BOUNCES_HELP, rich_help_panel=STEPS)] = None,
-    away_ms: Annotated[int, typer.Option(help="How long an instance needs to come back.", rich_help_panel=STEPS)] = 3_000,
-    session_ms: Annotated[int | None, typer.Option(help=SESSION_HELP, rich_help_panel=STEPS)] = None,
-    seed: Annotated[int, typer.Option(help="One seed is one history, on any machine.", rich_help_panel=STEPS)] = 0,
-    matrix: Annotated[bool, typer.Option("--matrix", help=MATRIX_HELP, rich_help_panel=ALL)] = False,
-    spark: Annotated[str | None, typer.Option(metavar="MASTER", help=MATRIX_SPARK_HELP, rich_help_panel=ALL)] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="With --matrix: processes to play in.", rich_help_panel=ALL)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.", rich_help_panel=PRINTED)] = False,
+    bounces: Annotated[
+        int | None, typer.Option(metavar="1|2", help=BOUNCES_HELP, rich_help_panel=STEPS)
+    ] = None,
+    away_ms: Annotated[
+        int, typer.Option(help="How long an instance needs to come back.", rich_help_panel=STEPS)
+    ] = 3_000,
+    session_ms: Annotated[
+        int | None, typer.Option(help=SESSION_HELP, rich_help_panel=STEPS)
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="One seed is one history, on any machine.", rich_help_panel=STEPS)
+    ] = 0,
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help=MATRIX_HELP, rich_help_panel=ALL)
+    ] = False,
+    spark: Annotated[
+        str | None, typer.Option(metavar="MASTER", help=MATRIX_SPARK_HELP, rich_help_panel=ALL)
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --matrix: processes to play in.", rich_help_panel=ALL),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON instead of tables.", rich_help_panel=PRINTED)
+    ] = False,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw it: who ran as what, and the version.", rich_help_panel=PRINTED)
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg",
+            help="Draw it: who ran as what, and the version.",
+            rich_help_panel=PRINTED,
+        ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Everything that happened, line by line.", rich_help_panel=PRINTED)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Everything that happened, line by line.", rich_help_panel=PRINTED
+        ),
     ] = None,
 ) -> None:
     """Play the rolling upgrade of a Kafka Streams application before it is made.

@@ -1,4 +1,6 @@
-"""`apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix, in processes here or on Spark, as one table."""
+"""`apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix, in processes here
+or on Spark, as one table.
+"""
 
 import json
 import multiprocessing
@@ -16,7 +18,16 @@ from rich.table import Table
 
 from apportion.cli.lines import print_sentence
 from apportion.sim.seed_pool import usable_cores
-from apportion.sim.streams.matrix import BACKPORTED, FROM, TO, MatrixResult, MatrixRun, cells, matrix_runs, play_run
+from apportion.sim.streams.matrix import (
+    BACKPORTED,
+    FROM,
+    TO,
+    MatrixResult,
+    MatrixRun,
+    cells,
+    matrix_runs,
+    play_run,
+)
 from apportion.sim.streams.rehearsal import RehearsalRefused
 
 PIPED_COLUMNS = 120
@@ -41,13 +52,19 @@ class Cell(NamedTuple):
         return max(each.longest_unowned_ms for each in self.plays)
 
     def __str__(self) -> str:
-        text = f"{len(self.failed)} of {len(self.plays)} fail" if self.failed else f"{self.longest_unowned_ms / 1000:.1f} s"
+        text = (
+            f"{len(self.failed)} of {len(self.plays)} fail"
+            if self.failed
+            else f"{self.longest_unowned_ms / 1000:.1f} s"
+        )
         mark = "*" if self.to in BACKPORTED else " "
         return f"{self.plays[0].bounces} x {text:>6}{mark}"
 
 
 def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) -> int:
-    """The whole matrix is on stdout; the exit code. jobs: processes to play in, as many as there are cores if None."""
+    """The whole matrix is on stdout; the exit code. jobs: processes to play in, as many as there
+    are cores if None.
+    """
     wanted = matrix_runs(seed)
     outcomes = _on_spark(spark, wanted) if spark else _here(wanted, jobs or usable_cores())
     by_cell: dict[tuple[str, str], list[MatrixResult]] = {cell: [] for cell in cells()}
@@ -66,7 +83,16 @@ def _here(wanted: list[MatrixRun], jobs: int) -> list[MatrixResult]:
     with _pool(jobs) as pool:
         outcomes = pool.map(play_run, wanted, chunksize=4)
         quiet = not console.is_terminal
-        return list(track(outcomes, "upgrades", total=len(wanted), console=console, transient=True, disable=quiet))
+        return list(
+            track(
+                outcomes,
+                "upgrades",
+                total=len(wanted),
+                console=console,
+                transient=True,
+                disable=quiet,
+            )
+        )
 
 
 @contextmanager
@@ -75,7 +101,9 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool
     except BrokenProcessPool:
-        raise RehearsalRefused("a process that played some of the upgrades was killed: is there enough memory?") from None
+        raise RehearsalRefused(
+            "a process that played some of the upgrades was killed: is there enough memory?"
+        ) from None
 
 
 def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
@@ -84,7 +112,9 @@ def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
         from apportion.spark.rehearsals import rehearsals
     except ModuleNotFoundError as error:
         library = (error.name or "pyspark").split(".")[0]
-        raise RehearsalRefused(f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'") from None
+        raise RehearsalRefused(
+            f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'"
+        ) from None
     try:
         session = sessions.session(master)
         try:
@@ -99,7 +129,9 @@ def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
 def _show(cells: Iterable[Cell]) -> None:
     at = {(cell.from_, cell.to): cell for cell in cells}
     table = Table(
-        "from", *(f"to {to}" for to in TO), title="KIP-268's matrix: rolling bounces, and the longest time without an owner"
+        "from",
+        *(f"to {to}" for to in TO),
+        title="KIP-268's matrix: rolling bounces, and the longest time without an owner",
     )
     for column in table.columns[1:]:
         column.justify = "right"
@@ -110,15 +142,22 @@ def _show(cells: Iterable[Cell]) -> None:
     console = Console(highlight=False, markup=False, width=width)
     console.print(table)
     every = [one for cell in at.values() for one in cell.plays]
-    console.print("* needs KAFKA-6054 brought back to that release. post-2.0 speaks a metadata version that no release speaks yet.")
+    console.print(
+        "* needs KAFKA-6054 brought back to that release. post-2.0 speaks a metadata "
+        "version that no release speaks yet."
+    )
     print_sentence(
         console,
-        f"{len(at)} upgrades, {len(every)} ways to play them: the leader bounced first, in between and last; "
+        f"{len(at)} upgrades, {len(every)} ways to play them: the leader bounced first, "
+        "in between and last; "
         "nobody, an instance, the leader or the broker dies in the middle.",
     )
     for one in every:
         if not one.holds:
-            print_sentence(console, f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}")
+            print_sentence(
+                console,
+                f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}",
+            )
     failed = sum(not one.holds for one in every)
     console.print(f"{failed} of them fail" if failed else "all hold")
 

@@ -1,6 +1,8 @@
-"""The picture of an upgrade: a row an instance, time across, colour by what it runs as, height by how many tasks it runs.
+"""The picture of an upgrade: a row an instance, time across, colour by what it runs as, height by
+how many tasks it runs.
 
-Under the rows the metadata version that the group works in; over them the steps. It is SVG, written by hand.
+Under the rows the metadata version that the group works in; over them the steps. It is SVG, written
+by hand.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,14 +12,17 @@ from typing import NamedTuple
 from apportion.sim.streams.cluster import InstanceChange
 from apportion.sim.streams.rehearsal import RehearsalResult
 
-COLOURS = ("#4477aa", "#ccbb44", "#228833", "#aa3377", "#66ccee", "#ee6677")  # told apart by colour-blind eyes too
+# told apart by colour-blind eyes too
+COLOURS = ("#4477aa", "#ccbb44", "#228833", "#aa3377", "#66ccee", "#ee6677")
 VERSIONS = ("#dddddd", "#bbbbbb", "#888888", "#555555")
 PALE = 0.22
 LEFT, TOP, WIDTH, ROW, STRIP, BELOW = 84, 84, 1000, 34, 26, 96
 
 
 class InstanceSpan(NamedTuple):
-    """From and until when an instance ran as `label` ("": it did not live) and ran so many tasks."""
+    """From and until when an instance ran as `label` ("": it did not live) and ran so many
+    tasks.
+    """
 
     from_ms: int
     to_ms: int
@@ -31,7 +36,9 @@ class _Axis(NamedTuple):
 
     def x(self, at_ms: int) -> float:
         """Where that time is."""
-        return LEFT + WIDTH * (max(at_ms, self.from_ms) - self.from_ms) / max(1, self.to_ms - self.from_ms)
+        return LEFT + WIDTH * (max(at_ms, self.from_ms) - self.from_ms) / max(
+            1, self.to_ms - self.from_ms
+        )
 
     def seconds(self) -> Iterator[int]:
         """About ten round times, in seconds after the beginning."""
@@ -46,17 +53,25 @@ def upgrade_svg(rehearsed: RehearsalResult) -> str:
     first_ms = rehearsed.steps[0].at_ms if rehearsed.steps else 0
     axis = _Axis(max(0, first_ms - 4_000), rehearsed.simulated_ms)
     rows = {
-        name: instance_spans([point for point in rehearsed.instance_changes if point.instance == name], axis.to_ms)
+        name: instance_spans(
+            [point for point in rehearsed.instance_changes if point.instance == name], axis.to_ms
+        )
         for name in names
     }
-    labels = list(dict.fromkeys(str(point.runs_as) for point in rehearsed.instance_changes if point.runs_as))
+    labels = list(
+        dict.fromkeys(str(point.runs_as) for point in rehearsed.instance_changes if point.runs_as)
+    )
     colour = {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
-    most = max([1, *(span.tasks for row in rows.values() for span in row if span.to_ms > axis.from_ms)])
+    most = max(
+        [1, *(span.tasks for row in rows.values() for span in row if span.to_ms > axis.from_ms)]
+    )
     bottom = TOP + ROW * len(names)
     parts = [*_frame(rehearsed, bottom)]
     for number, (name, row) in enumerate(rows.items()):
         y = TOP + ROW * number
-        parts.append(f'<text x="{LEFT - 12}" y="{y + ROW / 2 + 4}" text-anchor="end">{escape(name)}</text>')
+        parts.append(
+            f'<text x="{LEFT - 12}" y="{y + ROW / 2 + 4}" text-anchor="end">{escape(name)}</text>'
+        )
         for span in row:
             parts += _span_svg(span, axis, y, colour=colour.get(span.label, "none"), most=most)
     parts += _steps(rehearsed, axis, bottom)
@@ -70,7 +85,8 @@ def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[Instan
     """What the instance was, without a gap from its first point to the end."""
     ends = [*(point.at_ms for point in points[1:]), end_ms]
     all_spans = [
-        InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks) for p, end in zip(points, ends, strict=True)
+        InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks)
+        for p, end in zip(points, ends, strict=True)
     ]
     return [span for span in all_spans if span.to_ms > span.from_ms]
 
@@ -80,29 +96,41 @@ def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
     way = rehearsal.upgrade
     many = "one rolling bounce" if len(way.bounces) == 1 else "two rolling bounces"
     bridge = f" by way of {way.bridge}" if way.bridge else ""
-    longest = f"no task without an owner for longer than {rehearsed.longest_unowned_ms / 1000:.1f} s"
-    end = longest if rehearsed.held else f"broken: {rehearsed.broken.why if rehearsed.broken else 'instances died'}"
+    longest = (
+        f"no task without an owner for longer than {rehearsed.longest_unowned_ms / 1000:.1f} s"
+    )
+    end = (
+        longest
+        if rehearsed.held
+        else f"broken: {rehearsed.broken.why if rehearsed.broken else 'instances died'}"
+    )
     threads = f" with {rehearsal.threads} threads each" if rehearsal.threads > 1 else ""
     size = f"{rehearsal.instances} instances{threads}, {2 * rehearsal.partitions} tasks"
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} {bottom + STRIP + BELOW}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} '
+        f'{bottom + STRIP + BELOW}"'
         ' font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">',
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{LEFT}" y="28" font-size="17">Kafka Streams from {rehearsal.from_} to {rehearsal.to}: {many}{bridge}</text>',
+        f'<text x="{LEFT}" y="28" font-size="17">Kafka Streams from {rehearsal.from_} to '
+        f"{rehearsal.to}: {many}{bridge}</text>",
         f'<text x="{LEFT}" y="46" fill="#666">{size}; {escape(end)}</text>',
     ]
 
 
 def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
-    """The span: pale over the whole height while the instance lives, and full as high as its tasks are many."""
+    """The span: pale over the whole height while the instance lives, and full as high as its tasks
+    are many.
+    """
     x, width = axis.x(span.from_ms), axis.x(span.to_ms) - axis.x(span.from_ms)
     if not span.label or width <= 0:
         return []
     height = (ROW - 6) * span.tasks / most
     title = f"{span.label}: {span.tasks} tasks for {(span.to_ms - span.from_ms) / 1000:.1f} s"
     return [
-        f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{ROW - 6}" fill="{colour}" fill-opacity="{PALE}"/>',
-        f'<rect x="{x:.1f}" y="{y + ROW - 3 - height:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}">'
+        f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{ROW - 6}" '
+        f'fill="{colour}" fill-opacity="{PALE}"/>',
+        f'<rect x="{x:.1f}" y="{y + ROW - 3 - height:.1f}" width="{width:.1f}" '
+        f'height="{height:.1f}" fill="{colour}">'
         f"<title>{escape(title)}</title></rect>",
     ]
 
@@ -112,12 +140,17 @@ def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
     for step in rehearsed.steps:
         x, mark = axis.x(step.at_ms), f"{step.number}{' leader' if step.led else ''}"
         parts.append(
-            f'<path d="M{x:.1f} {TOP - 8}V{bottom + 10 + STRIP}" stroke="#444" stroke-dasharray="2 4" stroke-width="0.8"/>'
+            f'<path d="M{x:.1f} {TOP - 8}V{bottom + 10 + STRIP}" stroke="#444" '
+            'stroke-dasharray="2 4" stroke-width="0.8"/>'
         )
-        parts.append(f'<text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="11" fill="#444">{mark}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="11" '
+            f'fill="#444">{mark}</text>'
+        )
         if step.crashed:
             parts.append(
-                f'<text x="{x + 6:.1f}" y="{bottom + 6}" font-size="10" fill="#cc0000">{escape(step.crashed)} crashes</text>'
+                f'<text x="{x + 6:.1f}" y="{bottom + 6}" font-size="10" '
+                f'fill="#cc0000">{escape(step.crashed)} crashes</text>'
             )
     return parts
 
@@ -126,15 +159,28 @@ def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
     """The metadata version of the newest assignment that somebody works by."""
     changes = [(axis.from_ms, rehearsed.version_before)]
     for point in rehearsed.instance_changes:
-        if point.at_ms > axis.from_ms and point.version not in (-1, changes[-1][1]) and point.version >= changes[-1][1]:
+        if (
+            point.at_ms > axis.from_ms
+            and point.version not in (-1, changes[-1][1])
+            and point.version >= changes[-1][1]
+        ):
             changes.append((point.at_ms, point.version))
     ends = [*(at_ms for at_ms, _ in changes[1:]), axis.to_ms]
-    shade = {version: VERSIONS[min(number, len(VERSIONS) - 1)] for number, (_, version) in enumerate(changes)}
-    parts = [f'<text x="{LEFT - 12}" y="{y + STRIP / 2 + 4}" text-anchor="end" fill="#666">version</text>']
+    shade = {
+        version: VERSIONS[min(number, len(VERSIONS) - 1)]
+        for number, (_, version) in enumerate(changes)
+    }
+    parts = [
+        f'<text x="{LEFT - 12}" y="{y + STRIP / 2 + 4}" text-anchor="end" '
+        'fill="#666">version</text>'
+    ]
     for (at_ms, version), end_ms in zip(changes, ends, strict=True):
         x, width = axis.x(at_ms), axis.x(end_ms) - axis.x(at_ms)
         ink = "white" if shade[version] in VERSIONS[2:] else "#222"
-        parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{STRIP}" fill="{shade[version]}"/>')
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{STRIP}" '
+            f'fill="{shade[version]}"/>'
+        )
         parts.append(f'<text x="{x + 6:.1f}" y="{y + STRIP / 2 + 4}" fill="{ink}">{version}</text>')
     return parts
 
@@ -144,7 +190,9 @@ def _time(axis: _Axis, y: int) -> list[str]:
     for second in axis.seconds():
         x = axis.x(axis.from_ms + second * 1000)
         parts.append(f'<path d="M{x:.1f} {y}v5" stroke="#888"/>')
-        parts.append(f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>'
+        )
     return parts
 
 
@@ -154,5 +202,8 @@ def _legend(colour: dict[str, str], y: int) -> list[str]:
         parts.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')
         parts.append(f'<text x="{x + 20:.0f}" y="{y}">{escape(label)}</text>')
         x += 44 + 6.6 * len(label)
-    parts.append(f'<text x="{x:.0f}" y="{y}" fill="#666">height: tasks that it runs; white: it is away</text>')
+    parts.append(
+        f'<text x="{x:.0f}" y="{y}" fill="#666">height: tasks that it runs; white: it is '
+        "away</text>"
+    )
     return parts

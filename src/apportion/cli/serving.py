@@ -1,4 +1,6 @@
-"""`apportion serve`: a broker in the foreground, its log on stderr, one ready line on stdout, a clean end on SIGTERM."""
+"""`apportion serve`: a broker in the foreground, its log on stderr, one ready line on stdout, a
+clean end on SIGTERM.
+"""
 
 import asyncio
 import logging
@@ -17,8 +19,12 @@ UNUSABLE = 2  # exit code when the broker could not start as it was asked to
 
 
 def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
-    """The exit code after the broker has ended: 0 after a signal, 2 with one sentence on stderr if it could not start."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    """The exit code after the broker has ended: 0 after a signal, 2 with one sentence on stderr if
+    it could not start.
+    """
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
     allow_open_files(OPEN_FILES)
     try:
         host_and_port(listen, "--listen")

@@ -1,4 +1,6 @@
-"""`apportion sim`: one history to be read, its fewest faults, or thousands of histories to be counted."""
+"""`apportion sim`: one history to be read, its fewest faults, or thousands of histories to be
+counted.
+"""
 
 import json
 import os
@@ -48,13 +50,16 @@ def run(options: SimOptions, play: PlayScenario = play) -> int:
 
 
 def _drop_stdout() -> None:
-    """What is still in the buffer goes nowhere, so that the end of the process does not fail once more."""
+    """What is still in the buffer goes nowhere, so that the end of the process does not fail once
+    more.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(options: SimOptions, play: PlayScenario) -> int:
     refuse_contradictions(options)
-    options.draw.scenario(options.seed or options.shrink or options.first or 0)  # refuse an impossible world first
+    # refuse an impossible world first
+    options.draw.scenario(options.seed or options.shrink or options.first or 0)
     if options.seed is not None:
         return _show(options, options.seed, play)
     if options.shrink is not None:
@@ -65,7 +70,9 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
 def _console() -> Console:
     """As wide as the terminal, or as COLUMNS says."""
     return Console(
-        highlight=False, markup=False, width=None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
+        highlight=False,
+        markup=False,
+        width=None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns,
     )
 
 
@@ -84,7 +91,9 @@ def _show(options: SimOptions, seed: int, play: PlayScenario) -> int:
             if file and trace:
                 file.writelines(f"{line}\n" for line in trace.lines)
     except OSError as error:
-        raise ScenarioRefused(f"--trace {options.trace} cannot be written: {error.strerror}.") from None
+        raise ScenarioRefused(
+            f"--trace {options.trace} cannot be written: {error.strerror}."
+        ) from None
     if options.as_json:
         print(json.dumps(_history_json(outcome, scenario, options.command(seed, kept)), indent=2))
     elif trace:
@@ -93,7 +102,9 @@ def _show(options: SimOptions, seed: int, play: PlayScenario) -> int:
         console = _console()
         for line in picture(scenario, outcome, trace.ownership, console.width):
             print_sentence(console, line)
-        console.print(_faults_table(scenario, range(len(scenario.faults)) if kept is None else kept))
+        console.print(
+            _faults_table(scenario, range(len(scenario.faults)) if kept is None else kept)
+        )
         console.print(_figures_table(outcome))
         print_sentence(console, _verdict(outcome))
     return 0 if outcome.holds else BROKEN
@@ -106,7 +117,10 @@ def _print_trace(options: SimOptions, trace: Trace) -> None:
         return
     shown = trace.lines if options.whole else trace.lines[-LAST_LINES:]
     if len(shown) < count:
-        print(f"... {count - len(shown):,} lines before these: --all shows them, --trace FILE keeps them")
+        print(
+            f"... {count - len(shown):,} lines before these: --all shows them, --trace "
+            "FILE keeps them"
+        )
     sys.stdout.writelines(f"{line}\n" for line in shown)
     print()
 
@@ -138,9 +152,17 @@ AT_ONCE = ("topic-again", "subscribe")
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
     """The faults of the scenario, each with its number in the list that was drawn."""
-    table = Table("fault", "at", "kind", "befalls", "amount", *(("what it does",) if explains else ()))
+    table = Table(
+        "fault", "at", "kind", "befalls", "amount", *(("what it does",) if explains else ())
+    )
     for number, fault in zip(numbers, scenario.faults, strict=True):
-        row = (str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, _victim(fault, scenario), _magnitude(fault))
+        row = (
+            str(number),
+            f"{fault.at_ms / 1000:.3f} s",
+            fault.kind,
+            _victim(fault, scenario),
+            _magnitude(fault),
+        )
         table.add_row(*row, *((FAULTS[fault.kind],) if explains else ()))
     return table
 
@@ -196,11 +218,17 @@ def _verdict(outcome: Outcome) -> Text:
 
 def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
     scenario = options.draw.scenario(seed)
-    with Console(stderr=True).status(f"leaving out faults of seed {seed}") if sys.stderr.isatty() else nullcontext():
+    with (
+        Console(stderr=True).status(f"leaving out faults of seed {seed}")
+        if sys.stderr.isatty()
+        else nullcontext()
+    ):
         shrunk = shrink_faults(scenario, play)
     if shrunk is None:
         print(
-            json.dumps({"verdict": "holds", "seed": seed}) if options.as_json else f"seed {seed} holds: there is nothing to shrink"
+            json.dumps({"verdict": "holds", "seed": seed})
+            if options.as_json
+            else f"seed {seed} holds: there is nothing to shrink"
         )
         return 0
     broken, command = shrunk.outcome.broken, options.command(seed, shrunk.kept)
@@ -218,10 +246,16 @@ def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
         print(json.dumps({**whole, "plays": shrunk.plays, "command": command}, indent=2))
         return BROKEN
     console = _console()
-    console.print(_faults_table(scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True))
+    console.print(
+        _faults_table(
+            scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True
+        )
+    )
     print_sentence(console, _verdict(shrunk.outcome))
     suffice = "suffices" if len(faults) == 1 else "suffice"
     console.print(
-        f"{len(faults)} of {len(scenario.faults)} faults {suffice} ({shrunk.plays} histories played): {command}", soft_wrap=True
+        f"{len(faults)} of {len(scenario.faults)} faults {suffice} ({shrunk.plays} "
+        f"histories played): {command}",
+        soft_wrap=True,
     )
     return BROKEN

@@ -1,4 +1,6 @@
-"""The options of `apportion sim`: which exclude each other, what they draw, and the command that replays a seed."""
+"""The options of `apportion sim`: which exclude each other, what they draw, and the command that
+replays a seed.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +11,9 @@ from apportion.sim.seed_pool import Draw
 
 
 class SimOptions(NamedTuple):
-    """The options of one command line. sizes: by the names of the options. faults: kinds, or `none`."""
+    """The options of one command line. sizes: by the names of the options. faults: kinds, or
+    `none`.
+    """
 
     seed: int | None = None
     only_faults: str | None = None
@@ -30,12 +34,19 @@ class SimOptions(NamedTuple):
     def given(self) -> dict[str, Any]:
         """The options that were given, by their names on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
-        given = {names.get(field, "--" + field.replace("_", "-")): value for field, value in self._asdict().items()}
-        return {name: value for name, value in given.items() if value is not None and value is not False}
+        given = {
+            names.get(field, "--" + field.replace("_", "-")): value
+            for field, value in self._asdict().items()
+        }
+        return {
+            name: value for name, value in given.items() if value is not None and value is not False
+        }
 
     @property
     def draw(self) -> Draw:
-        """How scenarios are drawn. Raises ScenarioRefused where the options contradict each other."""
+        """How scenarios are drawn. Raises ScenarioRefused where the options contradict each
+        other.
+        """
         if "none" in self.faults and len(self.faults) > 1:
             raise ScenarioRefused("--fault none and other faults exclude each other.")
         kinds = None if not self.faults else () if self.faults == ["none"] else tuple(self.faults)
@@ -79,14 +90,25 @@ EXCLUDE = (
 def _option(name: str, size: Any) -> str:
     """Return a size as an option of the command line."""
     name = name.replace("_", "-")
-    return f"--{name} {size}" if not isinstance(size, bool) else f"--{name}" if size else f"--no-{name}"
+    return (
+        f"--{name} {size}"
+        if not isinstance(size, bool)
+        else f"--{name}"
+        if size
+        else f"--no-{name}"
+    )
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """Raise ScenarioRefused where options exclude each other or need another, or nothing is to be played."""
+    """Raise ScenarioRefused where options exclude each other or need another, or nothing is to be
+    played.
+    """
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
-        raise ScenarioRefused("say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults.")
+        raise ScenarioRefused(
+            "say what to play: --seed N for one history, --runs N for many, --shrink SEED "
+            "for its fewest faults."
+        )
     for one, other in EXCLUDE:
         if one in given and other in given:
             raise ScenarioRefused(f"{one} and {other} exclude each other.")
@@ -107,9 +129,13 @@ def fault_numbers(numbers_text: str, scenario: Scenario) -> tuple[int, ...]:
     try:
         numbers = sorted({int(word) for word in numbers_text.split(",")})
     except ValueError:
-        raise ScenarioRefused(f"--only-faults takes numbers with commas between, such as 3,7,9, not {numbers_text!r}.") from None
+        raise ScenarioRefused(
+            f"--only-faults takes numbers with commas between, such as 3,7,9, not {numbers_text!r}."
+        ) from None
     count = len(scenario.faults)
     if wrong := [number for number in numbers if not 0 <= number < count]:
         there = f"numbered 0 to {count - 1}" if count else "so none can be chosen"
-        raise ScenarioRefused(f"seed {scenario.seed} draws {count} faults, {there}; there is no fault {wrong[0]}.")
+        raise ScenarioRefused(
+            f"seed {scenario.seed} draws {count} faults, {there}; there is no fault {wrong[0]}."
+        )
     return tuple(numbers)

@@ -1,4 +1,6 @@
-"""Who owned which partition, as lines of a terminal: a row a partition, time from left to right, faults above."""
+"""Who owned which partition, as lines of a terminal: a row a partition, time from left to right,
+faults above.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -51,20 +53,31 @@ class Axis(NamedTuple):
         return max(0, min(self.columns - 1, at_us * self.columns // self.span_us))
 
 
-def picture(scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int) -> list[Text]:
-    """The lines of the whole picture, none wider than `width` if that leaves room for a few columns."""
+def picture(
+    scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int
+) -> list[Text]:
+    """The lines of the whole picture, none wider than `width` if that leaves room for a few
+    columns.
+    """
     end_us = max(1, outcome.simulated_ms * 1_000, changes[-1].at_us if changes else 0)
     rows = _ownership_spans(changes, end_us)
     label = max((len(f"{group} {place}") for group, place in rows), default=0) + 1
     axis = Axis(end_us, max(LEAST_COLUMNS, width - label))
     letters = _letters({name for change in changes for name in change.owner.split("+") if name})
-    marks = {kind: MARKS[number] for number, kind in enumerate(dict.fromkeys(fault.kind for fault in scenario.faults))}
-    lines = [Text(" " * label + line, style="bold red") for line in _fault_lines(scenario, marks, axis)]
+    marks = {
+        kind: MARKS[number]
+        for number, kind in enumerate(dict.fromkeys(fault.kind for fault in scenario.faults))
+    }
+    lines = [
+        Text(" " * label + line, style="bold red") for line in _fault_lines(scenario, marks, axis)
+    ]
     lines.append(Text(" " * label + _ticks(axis, scenario, outcome), style="dim"))
     for (group, place), spans in rows.items():
         line = Text(f"{f'{group} {place}':<{label}}")
         for owner in _cells(spans, axis):
-            letter, style = (BOTH, "bold white on red") if "+" in owner else letters.get(owner, (NOBODY, "dim"))
+            letter, style = (
+                (BOTH, "bold white on red") if "+" in owner else letters.get(owner, (NOBODY, "dim"))
+            )
             line.append(letter if owner is not ABSENT else " ", style)
         lines.append(line)
     return [*lines, Text(), *_legend(letters, marks, scenario)]
@@ -73,8 +86,12 @@ def picture(scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipCha
 ABSENT = "\0"  # in the place of a name: the partition is not there yet
 
 
-def _ownership_spans(changes: Iterable[OwnershipChange], end_us: int) -> dict[tuple[str, str], list[OwnershipSpan]]:
-    """Return the spans of each partition, without a gap from its first change of owner to the end, by name."""
+def _ownership_spans(
+    changes: Iterable[OwnershipChange], end_us: int
+) -> dict[tuple[str, str], list[OwnershipSpan]]:
+    """Return the spans of each partition, without a gap from its first change of owner to the end,
+    by name.
+    """
     changes_by_partition: dict[tuple[str, str], list[OwnershipChange]] = {}
     for change in changes:
         changes_by_partition.setdefault((change.group, change.partition), []).append(change)
@@ -82,13 +99,16 @@ def _ownership_spans(changes: Iterable[OwnershipChange], end_us: int) -> dict[tu
     for key in sorted(changes_by_partition, key=lambda key: (key[0], _natural(key[1]))):
         ends = [*(change.at_us for change in changes_by_partition[key][1:]), end_us]
         rows[key] = [
-            OwnershipSpan(change.at_us, end, change.owner) for change, end in zip(changes_by_partition[key], ends, strict=True)
+            OwnershipSpan(change.at_us, end, change.owner)
+            for change, end in zip(changes_by_partition[key], ends, strict=True)
         ]
     return rows
 
 
 def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
-    """Who has the partition in each column: two if two have it for any moment of it, else who has it longest."""
+    """Who has the partition in each column: two if two have it for any moment of it, else who has
+    it longest.
+    """
     shares: list[dict[str, int]] = [{} for _ in range(axis.columns)]
     for span in spans:
         for column in range(axis.column(span.start_us), axis.column(span.end_us) + 1):
@@ -97,7 +117,10 @@ def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
             if end > start or (end == start and "+" in span.owner):
                 shares[column][span.owner] = shares[column].get(span.owner, 0) + end - start
     return [
-        next((owner for owner in share if "+" in owner), max(share, key=lambda owner: share[owner], default=ABSENT))
+        next(
+            (owner for owner in share if "+" in owner),
+            max(share, key=lambda owner: share[owner], default=ABSENT),
+        )
         for share in shares
     ]
 
@@ -109,7 +132,11 @@ def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[
         if fault.at_ms * 1_000 <= axis.span_us:
             stacks[axis.column(fault.at_ms * 1_000)].append(marks[fault.kind])
     tidy = [stack if len(stack) <= STACK else [*stack[: STACK - 1], "+"] for stack in stacks]
-    return ["".join(level).rstrip() for level in reversed(list(zip_longest(*tidy, fillvalue=" "))) if any(level)]
+    return [
+        "".join(level).rstrip()
+        for level in reversed(list(zip_longest(*tidy, fillvalue=" ")))
+        if any(level)
+    ]
 
 
 def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
@@ -118,7 +145,9 @@ def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
     ticks = max(1, axis.columns // TICK_COLUMNS)
     for tick in range(ticks):
         column = tick * axis.columns // ticks
-        line[column : column + TICK_COLUMNS - 2] = f"'{tick * axis.span_us / ticks / 1_000_000:.0f} s".ljust(TICK_COLUMNS - 2)
+        line[column : column + TICK_COLUMNS - 2] = (
+            f"'{tick * axis.span_us / ticks / 1_000_000:.0f} s".ljust(TICK_COLUMNS - 2)
+        )
     line = line[: axis.columns]
     if scenario.duration_ms * 1_000 < axis.span_us:
         line[axis.column(scenario.duration_ms * 1_000)] = "|"
@@ -127,16 +156,24 @@ def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
     return "".join(line).rstrip()
 
 
-def _legend(letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario: Scenario) -> list[Text]:
+def _legend(
+    letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario: Scenario
+) -> list[Text]:
     """What the letters, the marks and the signs mean."""
     owners = Text()
     for name, (letter, style) in letters.items():
         owners.append(letter, style)
         owners.append(f" {name}   ")
     counts = [fault.kind for fault in scenario.faults]
-    faults = Text("   ".join(f"{mark} {kind} x{counts.count(kind)}" for kind, mark in marks.items()), style="red")
+    faults = Text(
+        "   ".join(f"{mark} {kind} x{counts.count(kind)}" for kind, mark in marks.items()),
+        style="red",
+    )
     both = f"{BOTH} two, one of which was dismissed and does not know"
-    signs = Text(f"{NOBODY} nobody   {both}   ' time   | no new faults from here on   X a law broke", style="dim")
+    signs = Text(
+        f"{NOBODY} nobody   {both}   ' time   | no new faults from here on   X a law broke",
+        style="dim",
+    )
     return [line for line in (owners, faults, signs) if line]
 
 
@@ -151,4 +188,8 @@ def _letters(names: set[str]) -> dict[str, tuple[str, str]]:
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """Orders names as people do: t-2 before t-10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        for part in re.split(r"(\d+)", name)
+        if part
+    ]

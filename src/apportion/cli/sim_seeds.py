@@ -1,4 +1,6 @@
-"""`apportion sim --runs`: thousands of histories, in processes here or on Spark, and one line that says what they came to."""
+"""`apportion sim --runs`: thousands of histories, in processes here or on Spark, and one line that
+says what they came to.
+"""
 
 import json
 from contextlib import closing
@@ -6,7 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -36,22 +46,42 @@ class Failure(NamedTuple):
 
 
 def play_here(options: SimOptions, play: PlayScenario) -> int:
-    """The seeds are played in processes of this machine, and told; the exit code. After Ctrl-C those that were played are told."""
+    """The seeds are played in processes of this machine, and told; the exit code. After Ctrl-C
+    those that were played are told.
+    """
     runs, first = options.runs or 1, options.first or 0
     figures, failures, stopped = RunTotals(), list[Failure](), False
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Speed(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Speed(),
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     try:
         with (
-            Progress(*columns, console=console, disable=not console.is_terminal, redirect_stdout=False, transient=True) as progress,
-            closing(outcomes(range(first, first + runs), options.jobs or usable_cores(), options.draw, play)) as found,
+            Progress(
+                *columns,
+                console=console,
+                disable=not console.is_terminal,
+                redirect_stdout=False,
+                transient=True,
+            ) as progress,
+            closing(
+                outcomes(
+                    range(first, first + runs), options.jobs or usable_cores(), options.draw, play
+                )
+            ) as found,
         ):
             shown = progress.add_task("seeds", total=runs)
             for outcome in found:
                 figures = figures.plus(outcome)
                 if outcome.broken is not None:
                     failures.append(Failure(outcome.seed, outcome.broken))
-                    progress.update(shown, description=f"seeds ({len(failures):,} failed, {outcome.seed} last)")
+                    progress.update(
+                        shown, description=f"seeds ({len(failures):,} failed, {outcome.seed} last)"
+                    )
                 progress.advance(shown)
     except KeyboardInterrupt:
         stopped = True
@@ -60,19 +90,30 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
 
 
 def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
-    """The seeds are played on the Spark master of the wish, summed up in a table, and told; the exit code."""
+    """The seeds are played on the Spark master of the wish, summed up in a table, and told; the
+    exit code.
+    """
     try:
         from apportion.spark import seeds as spread
     except ModuleNotFoundError as error:
         library = (error.name or "pyspark").split(".")[0]
-        raise ScenarioRefused(f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'.") from None
+        raise ScenarioRefused(
+            f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'."
+        ) from None
     if options.out and Path(options.out).exists():
-        raise ScenarioRefused(f"--out {options.out} is there already: name a directory that is not.")
+        raise ScenarioRefused(
+            f"--out {options.out} is there already: name a directory that is not."
+        )
     try:
         spark = spread.session(options.spark or "local")
         try:
             frame = spread.seeds(
-                spark, options.runs or 1, options.first or 0, kinds=options.draw.kinds, play=play, **options.draw.sizes
+                spark,
+                options.runs or 1,
+                options.first or 0,
+                kinds=options.draw.kinds,
+                play=play,
+                **options.draw.sizes,
             )
             if options.out:
                 frame.write.parquet(options.out)
@@ -84,7 +125,10 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
             spark.stop()
     except spread.SparkError as error:
         raise ScenarioRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
-    failures = [Failure(row.seed, Violation(row.verdict, round(row.broken_at_s * 1_000), row.why)) for row in broken]
+    failures = [
+        Failure(row.seed, Violation(row.verdict, round(row.broken_at_s * 1_000), row.why))
+        for row in broken
+    ]
     if not options.as_json:
         _print_summary(summary)
     _print_verdict(options, _figures(summary), failures)
@@ -116,15 +160,22 @@ def _print_summary(summary: list[Any]) -> None:
         places = 1 if row.figure.endswith("_s") else 0
         name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if places else "")
         total = "" if row.figure in EXTREMES else f"{row.total:,.{places}f}"
-        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most)))
+        table.add_row(
+            name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most))
+        )
     Console(highlight=False).print(table)
 
 
 def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failure]) -> None:
     """The failing seeds with their commands, then the verdict in one line; or one JSON object."""
     if options.as_json:
-        verdict = "broken" if failures else "holds" if figures.seeds == options.runs else "interrupted"
-        failed = [{"seed": seed, **broken._asdict(), "command": options.command(seed)} for seed, broken in failures]
+        verdict = (
+            "broken" if failures else "holds" if figures.seeds == options.runs else "interrupted"
+        )
+        failed = [
+            {"seed": seed, **broken._asdict(), "command": options.command(seed)}
+            for seed, broken in failures
+        ]
         report = {
             "verdict": verdict,
             "first": options.first or 0,
@@ -142,6 +193,10 @@ def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failu
 def verdict_line(figures: RunTotals, failed: int, runs: int) -> str:
     """All that the seeds came to, in one line."""
     played = f"{figures.seeds:,} seed{'s' * (figures.seeds != 1)}"
-    counted = f"{failed:,} of {played} fail{'s' * (failed == 1)}" if failed else f"{played} hold{'s' * (figures.seeds == 1)}"
+    counted = (
+        f"{failed:,} of {played} fail{'s' * (failed == 1)}"
+        if failed
+        else f"{played} hold{'s' * (figures.seeds == 1)}"
+    )
     cut = "" if figures.seeds == runs else f"interrupted before {runs:,}: "
     return f"{cut}{counted}: {figures}"

@@ -1,6 +1,8 @@
-"""`apportion streams describe`: what the members of a Kafka Streams group say and are told. It only asks.
+"""`apportion streams describe`: what the members of a Kafka Streams group say and are told. It only
+asks.
 
-The report is one value, printed as JSON or as text; its keys are documented in docs/streams.md, and stay.
+The report is one value, printed as JSON or as text; its keys are documented in docs/streams.md, and
+stay.
 """
 
 import json
@@ -10,7 +12,12 @@ from typing import Any
 from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.groups import group_names as names_of_groups
 from apportion.cli.streams_picture import show
-from apportion.client.classic_groups import GroupPosition, describe_classic_group, group_positions, list_group
+from apportion.client.classic_groups import (
+    GroupPosition,
+    describe_classic_group,
+    group_positions,
+    list_group,
+)
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
@@ -24,21 +31,36 @@ from apportion.streams.describe.group import (
     describe_without_metadata,
 )
 from apportion.streams.describe.upgrade_blockers import find_upgrade_blocker
-from apportion.streams.metadata.model import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    NO_VERSION,
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
 from apportion.wire.messages.list_groups import ListedGroup
 
-FAILED = 1  # exit code when the cluster could not be asked, or there is no such group of Kafka Streams
+# exit code when the cluster could not be asked, or there is no such group of Kafka Streams
+FAILED = 1
 UNUSABLE = 2  # exit code when the arguments make no sense
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
 STABLE = "Stable"
 OTHERS = {  # by the type of a group that is no classic one: what it is, and who shows it
     "consumer": "a consumer group of KIP-848; `apportion groups describe` shows it",
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
-    "streams": "a group of the streams protocol (KIP-1071), whose tasks the broker assigns; kafka-streams-groups.sh shows it",
+    "streams": (
+        "a group of the streams protocol (KIP-1071), whose tasks the broker assigns; "
+        "kafka-streams-groups.sh shows it"
+    ),
 }
-LISTS = {StandbyKind.STANDBY: "standby", StandbyKind.WARMUP: "warmup", StandbyKind.EITHER: "standby_or_warmup"}
+LISTS = {
+    StandbyKind.STANDBY: "standby",
+    StandbyKind.WARMUP: "warmup",
+    StandbyKind.EITHER: "standby_or_warmup",
+}
 
 
 class NoStreamsGroup(Exception):
@@ -46,7 +68,9 @@ class NoStreamsGroup(Exception):
 
 
 def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """The group's processes with their versions, tasks and lag are on stdout, or why not on stderr; the exit code."""
+    """The group's processes with their versions, tasks and lag are on stdout, or why not on stderr;
+    the exit code.
+    """
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -67,7 +91,9 @@ def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = Fal
 
 
 def group_names(bootstrap: str, begun: str) -> list[str]:
-    """The classic groups of clients whose names begin so, in order; none where the cluster does not answer at once."""
+    """The classic groups of clients whose names begin so, in order; none where the cluster does not
+    answer at once.
+    """
     return names_of_groups(bootstrap, begun, _may_be_streams)
 
 
@@ -81,12 +107,22 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     if group is None:
         raise _instead(cluster, group_id)
     is_told = group.group_state == STABLE
-    if group.protocol_type not in (PROTOCOL_TYPE, "") or (is_told and group.protocol_data != PROTOCOL):
+    if group.protocol_type not in (PROTOCOL_TYPE, "") or (
+        is_told and group.protocol_data != PROTOCOL
+    ):
         spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
-        raise NoStreamsGroup(f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it")
+        raise NoStreamsGroup(
+            f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups "
+            "describe` shows it"
+        )
     members = [
         MemberDescription(
-            each.member_id, each.client_id, each.client_host, each.group_instance_id, each.member_metadata, each.member_assignment
+            each.member_id,
+            each.client_id,
+            each.client_host,
+            each.group_instance_id,
+            each.member_metadata,
+            each.member_assignment,
         )
         for each in group.members
     ]
@@ -103,18 +139,31 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
 def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     other = list_group(cluster, group_id)
     if other is None:
-        return NoSuchGroup(group_id, "that is the application.id, and `apportion groups list` shows what there is")
-    what = OTHERS.get(other.group_type.lower(), f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})")
+        return NoSuchGroup(
+            group_id, "that is the application.id, and `apportion groups list` shows what there is"
+        )
+    what = OTHERS.get(
+        other.group_type.lower(),
+        f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})",
+    )
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
 def report(
-    group: DescribedGroup, description: GroupDescription, positions_by_partition: Mapping[TopicPartition, GroupPosition]
+    group: DescribedGroup,
+    description: GroupDescription,
+    positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
     said = {process.label: process.versions for process in description.processes}
-    blocker = find_upgrade_blocker({label: versions for label, versions in said.items() if versions is not None})
-    holders = [process.name for process in description.processes if blocker is not None and process.label in blocker.processes]
+    blocker = find_upgrade_blocker(
+        {label: versions for label, versions in said.items() if versions is not None}
+    )
+    holders = [
+        process.name
+        for process in description.processes
+        if blocker is not None and process.label in blocker.processes
+    ]
     metadata = None
     if blocker is not None:
         metadata = {
@@ -124,7 +173,10 @@ def report(
             "held_back_by": holders,
             "advice": list(blocker.advice),
         }
-    processes = [_process(each, description.standby_kind, positions_by_partition) for each in description.processes]
+    processes = [
+        _process(each, description.standby_kind, positions_by_partition)
+        for each in description.processes
+    ]
     return {
         "group": group.group_id,
         "state": group.group_state,
@@ -139,7 +191,9 @@ def report(
 
 
 def _process(
-    process: DescribedProcess, copies: StandbyKind, positions_by_partition: Mapping[TopicPartition, GroupPosition]
+    process: DescribedProcess,
+    copies: StandbyKind,
+    positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
     spoken = process.versions
     is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
@@ -148,7 +202,9 @@ def _process(
         for task, partitions in process.active.items()
     ]
     lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
-    lists[LISTS[copies]] = [{"task": str(task), **_at_join(process, task)} for task in process.standby]
+    lists[LISTS[copies]] = [
+        {"task": str(task), **_at_join(process, task)} for task in process.standby
+    ]
     return {
         "process": None if process.process_id is None else process.name,
         "used": None if spoken is None else spoken.used,
@@ -194,16 +250,28 @@ def _error(number: int) -> str | None:
 def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
     """What the process had of the task when it last joined."""
     known = process.offset_sums.get(task)
-    return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
+    return {
+        "ran_at_join": known == RUNNING,
+        "offset_sum_at_join": None if known is None or known < 0 else known,
+    }
 
 
-def _lag(partitions: Iterable[TopicPartition], positions_by_partition: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
+def _lag(
+    partitions: Iterable[TopicPartition],
+    positions_by_partition: Mapping[TopicPartition, GroupPosition],
+) -> dict[str, Any]:
     """The lag of a task, and of each partition that it reads."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:
         position = positions_by_partition.get(TopicPartition(topic, partition))
         known = (None, None, None) if position is None else (*position, position.lag)
-        rows.append({"topic": topic, "partition": partition, **dict(zip(("committed", "end", "lag"), known, strict=True))})
+        rows.append(
+            {
+                "topic": topic,
+                "partition": partition,
+                **dict(zip(("committed", "end", "lag"), known, strict=True)),
+            }
+        )
     return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}
 
 

@@ -1,4 +1,6 @@
-"""How `apportion streams describe` shows a group: a title, what to know of the whole, and a block for each process."""
+"""How `apportion streams describe` shows a group: a title, what to know of the whole, and a block
+for each process.
+"""
 
 import sys
 import time
@@ -17,7 +19,9 @@ LEAST_WIDTH = 20  # of what stands beside a label
 LAST_DATE_MS = 253_402_300_799_999  # of the year 9999
 COPIES = {"standby": "standby", "warmup": "warm-up", "standby_or_warmup": "standby or warm-up"}
 TOLD = {  # what the leader's error means, by its name
-    "INCOMPLETE_SOURCE_TOPIC_METADATA": "source topics are missing, so it got no tasks and shuts down: make them, start it again",
+    "INCOMPLETE_SOURCE_TOPIC_METADATA": (
+        "source topics are missing, so it got no tasks and shuts down: make them, start it again"
+    ),
     "VERSION_PROBING": "it is to join again in the leader's version",
     "ASSIGNMENT_ERROR": "the leader failed to assign tasks; its log says why",
     "SHUTDOWN_REQUESTED": "somebody has asked the whole application to shut down",
@@ -30,7 +34,11 @@ def show(report: dict[str, Any]) -> None:
     for line in (_title(report), *_whole(report)):
         print_sentence(console, Text(readable(line)))
     if not report["told"]:
-        everybody = (_consumer(process, each) for process in report["processes"] for each in process["consumers"])
+        everybody = (
+            _consumer(process, each)
+            for process in report["processes"]
+            for each in process["consumers"]
+        )
         _show_rows(console, list(zip(_once("consumers"), everybody, strict=False)))
         return
     for process in report["processes"]:
@@ -55,7 +63,12 @@ def _title(report: dict[str, Any]) -> str:
     if report["told"]:
         active = sum(len(process["active"]) for process in processes)
         lag = "unknown" if report["lag"] is None else report["lag"]
-        counts = [_count(len(processes), "process"), *counts, _count(active, "active task"), f"lag {lag}"]
+        counts = [
+            _count(len(processes), "process"),
+            *counts,
+            _count(active, "active task"),
+            f"lag {lag}",
+        ]
     kind = "a group of Kafka Streams" if report["told"] else "a classic group"
     return f"{report['group']}: {kind}, {report['state']}, {', '.join(counts)}"
 
@@ -64,9 +77,15 @@ def _whole(report: dict[str, Any]) -> Iterator[str]:
     """What to know of the group as a whole, a line each."""
     processes = report["processes"]
     if not processes:
-        yield "It has no members: no instance of the application is running. `apportion groups describe` shows its offsets."
+        yield (
+            "It has no members: no instance of the application is running. `apportion groups "
+            "describe` shows its offsets."
+        )
     elif not report["told"]:
-        yield "It is rebalancing, and a broker tells only of a stable group what its members say: ask again in a moment."
+        yield (
+            "It is rebalancing, and a broker tells only of a stable group what its members "
+            "say: ask again in a moment."
+        )
     metadata = report["metadata"]
     if metadata is not None:
         if holders := metadata["held_back_by"]:
@@ -77,9 +96,17 @@ def _whole(report: dict[str, Any]) -> Iterator[str]:
     if report["next_rebalance_ms"] is not None:
         yield f"next rebalance: {_when(report['next_rebalance_ms'])}"
     if report["unowned"]:
-        yield f"given to nobody: {' '.join(report['unowned'])} (withheld until who had them gives them back, or no tasks any more)"
-    if report["copies"] == "standby_or_warmup" and any(process["standby_or_warmup"] for process in processes):
-        yield "Standby tasks and warm-ups look alike to others than the leader, and nothing here tells them apart."
+        yield (
+            f"given to nobody: {' '.join(report['unowned'])} (withheld until who had them "
+            "gives them back, or no tasks any more)"
+        )
+    if report["copies"] == "standby_or_warmup" and any(
+        process["standby_or_warmup"] for process in processes
+    ):
+        yield (
+            "Standby tasks and warm-ups look alike to others than the leader, and nothing "
+            "here tells them apart."
+        )
     if report["lag_problem"]:
         yield f"The lag is not known: {report['lag_problem']}"
 
@@ -96,7 +123,9 @@ def _when(at_ms: int) -> str:
         return f"at {at_ms} ms since 1970, which is no date"
     left_s = round(at_ms / 1000 - time.time())
     minutes, seconds = divmod(left_s, 60)
-    away = "due" if left_s < 0 else f"in {minutes} min {seconds} s" if minutes else f"in {seconds} s"
+    away = (
+        "due" if left_s < 0 else f"in {minutes} min {seconds} s" if minutes else f"in {seconds} s"
+    )
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC, {away}"
 
 

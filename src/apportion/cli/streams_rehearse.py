@@ -16,14 +16,22 @@ from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.sim.kernel.trace import Trace
-from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, RehearsalResult, UpgradeStep, rehearse
+from apportion.sim.streams.rehearsal import (
+    LEADERS,
+    Rehearsal,
+    RehearsalRefused,
+    RehearsalResult,
+    UpgradeStep,
+    rehearse,
+)
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 BROKEN = 1  # exit code where the upgrade does not go well
 PIPED_COLUMNS = 132
 LEGEND = (
-    "version: of the metadata in use once the group has settled. moved: tasks that another instance runs than before. "
+    "version: of the metadata in use once the group has settled. moved: tasks that "
+    "another instance runs than before. "
     "stopped: tasks that nobody ran for a while, and the longest of these times."
 )
 
@@ -85,12 +93,22 @@ def _run(options: RehearseOptions) -> int:
 
 def _refuse_beside_matrix(options: RehearseOptions) -> None:
     """RehearsalRefused for what is said of one upgrade."""
-    plain = {each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)}
-    beside = [name for name, size in options.sizes.items() if name != "seed" and size != plain[name]]
-    beside += [name for name, path in (("picture", options.picture), ("trace", options.trace)) if path is not None]
+    plain = {
+        each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)
+    }
+    beside = [
+        name for name, size in options.sizes.items() if name != "seed" and size != plain[name]
+    ]
+    beside += [
+        name
+        for name, path in (("picture", options.picture), ("trace", options.trace))
+        if path is not None
+    ]
     if beside:
         option = beside[0].strip("_").replace("_", "-")
-        raise RehearsalRefused(f"--matrix plays every upgrade, in worlds of its own: --{option} is for one")
+        raise RehearsalRefused(
+            f"--matrix plays every upgrade, in worlds of its own: --{option} is for one"
+        )
     if options.spark and options.jobs:
         raise RehearsalRefused("--jobs and --spark exclude each other")
 
@@ -98,7 +116,9 @@ def _refuse_beside_matrix(options: RehearseOptions) -> None:
 def _one(options: RehearseOptions) -> int:
     sizes = dict(options.sizes, leader=parse_leader(options.sizes["leader"]))
     if options.picture is not None and options.picture.suffix != ".svg":
-        raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {options.picture}")
+        raise RehearsalRefused(
+            f"--picture draws SVG: name a file that ends with .svg, not {options.picture}"
+        )
     if options.trace is not None and options.trace == options.picture:
         raise RehearsalRefused(f"--trace and --picture cannot both be written to {options.trace}")
     if sizes["crash_at"] is None and sizes["victim"] != "instance":
@@ -134,13 +154,17 @@ def _show(rehearsed: RehearsalResult) -> None:
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
-    print_sentence(console, f"From {rehearsal.from_} to {rehearsal.to}: {describe_upgrade(rehearsal.upgrade)}")
+    print_sentence(
+        console, f"From {rehearsal.from_} to {rehearsal.to}: {describe_upgrade(rehearsal.upgrade)}"
+    )
     if rehearsal.threads > 1:
         console.print(f"  {rehearsal.instances} instances with {rehearsal.threads} threads each")
     for number, bounce in enumerate(rehearsal.upgrade.bounces):
         first, last = number * rehearsal.instances + 1, (number + 1) * rehearsal.instances
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
-        print_sentence(console, f"  bounce {number + 1}, {steps}: every instance comes back as {bounce}")
+        print_sentence(
+            console, f"  bounce {number + 1}, {steps}: every instance comes back as {bounce}"
+        )
     if rehearsed.steps:
         console.print(_steps(rehearsed))
         print_sentence(console, LEGEND, style="dim")
@@ -170,9 +194,20 @@ def _steps(rehearsed: RehearsalResult) -> Table:
         leads = " (leads)" if step.led else ""
         version = str(step.version) if step.version == before else f"{before} -> {step.version}"
         stopped = f"{step.stopped}, {step.unowned_ms / 1000:.1f} s" if step.stopped else "0"
-        figures = (version, str(step.rebalances), str(step.moved), stopped, f"{step.took_ms / 1000:.1f} s")
+        figures = (
+            version,
+            str(step.rebalances),
+            str(step.moved),
+            stopped,
+            f"{step.took_ms / 1000:.1f} s",
+        )
         last = step.number % rehearsed.rehearsal.instances == 0
-        table.add_row(str(step.number), f"{step.instance}{leads}", *figures, end_section=last and not step.crashed)
+        table.add_row(
+            str(step.number),
+            f"{step.instance}{leads}",
+            *figures,
+            end_section=last and not step.crashed,
+        )
         if step.crashed:
             table.add_row("", f"{step.crashed} crashes", end_section=last)
         before = step.version
@@ -185,18 +220,26 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:
-        lines.append(f"The law {rehearsed.broken.law} broke after {rehearsed.broken.at_ms / 1000:.1f} s: {rehearsed.broken.why}")
+        lines.append(
+            f"The law {rehearsed.broken.law} broke after "
+            f"{rehearsed.broken.at_ms / 1000:.1f} s: {rehearsed.broken.why}"
+        )
     if rehearsed.died:
         lines.append(f"{len(rehearsed.died)} of {rehearsal.instances} instances died on the way.")
     longest = f"{rehearsed.longest_unowned_ms / 1000:.1f} s"
     if rehearsed.held:
         lines.append(
-            f"All instances speak version {rehearsed.final_version}. The longest time that a task had no owner: {longest}."
+            f"All instances speak version {rehearsed.final_version}. The longest time "
+            f"that a task had no owner: {longest}."
         )
     else:
         lines.append(f"The longest time that a task had no owner until then: {longest}.")
     if rehearsal.upgrade.bounces != needed.bounces:
-        luck = "It went well in this history, and need not in another." if rehearsed.held else "This was not the way."
+        luck = (
+            "It went well in this history, and need not in another."
+            if rehearsed.held
+            else "This was not the way."
+        )
         lines.append(f"{luck} Needed: {describe_upgrade(needed)}")
         lines += [f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)]
     return lines
@@ -214,7 +257,10 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
         "upgrade_from": rehearsal.upgrade.upgrade_from,
         "bridge": rehearsal.upgrade.bridge,
         "why": rehearsal.upgrade.why,
-        "plan": [{"release": bounce.release.name, "upgrade_from": bounce.upgrade_from} for bounce in rehearsal.upgrade.bounces],
+        "plan": [
+            {"release": bounce.release.name, "upgrade_from": bounce.upgrade_from}
+            for bounce in rehearsal.upgrade.bounces
+        ],
         "bounces_needed": len(needed.bounces),
         "version_before": rehearsed.version_before,
         "final_version": rehearsed.final_version,
@@ -244,4 +290,9 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
     show_step = step._asdict()
     bounce = show_step.pop("runs_as")
-    return {"step": show_step.pop("number"), "release": bounce.release.name, "upgrade_from": bounce.upgrade_from, **show_step}
+    return {
+        "step": show_step.pop("number"),
+        "release": bounce.release.name,
+        "upgrade_from": bounce.upgrade_from,
+        **show_step,
+    }

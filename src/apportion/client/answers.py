@@ -15,7 +15,9 @@ BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
 
 
-def answer_query(cluster: Cluster, group_id: str, ask: QueryCluster) -> MetadataFetched | QueryAnswered:
+def answer_query(
+    cluster: Cluster, group_id: str, ask: QueryCluster
+) -> MetadataFetched | QueryAnswered:
     """Return the answer to an assignor's query.
 
     Raises Refused or Disconnected where the cluster has none.
@@ -29,10 +31,14 @@ def answer_query(cluster: Cluster, group_id: str, ask: QueryCluster) -> Metadata
             return MetadataFetched(ask.request_id, seen)
         case ListEndOffsets(places):
             ends = cluster.list_offsets(_placed(cluster, places), LATEST)
-            return QueryAnswered(ask.request_id, {_named(place): offset for place, offset in ends.items()})
+            return QueryAnswered(
+                ask.request_id, {_named(place): offset for place, offset in ends.items()}
+            )
         case FetchCommittedOffsets(places):
             stored = cluster.committed(group_id, _placed(cluster, places))
-            return QueryAnswered(ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()})
+            return QueryAnswered(
+                ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()}
+            )
     raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.query!r}")
 
 
@@ -45,7 +51,12 @@ def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
     for topic in topics:
         if there.named(topic.name) is None:
             try:
-                cluster.create_topic(topic.name, topic.partitions, replication_factor=BROKERS_DEFAULT, config=dict(topic.configs))
+                cluster.create_topic(
+                    topic.name,
+                    topic.partitions,
+                    replication_factor=BROKERS_DEFAULT,
+                    config=dict(topic.configs),
+                )
             except Refused as refused:
                 if refused.code is not Code.TOPIC_ALREADY_EXISTS:
                     raise
@@ -57,7 +68,9 @@ def _placed(cluster: Cluster, places: tuple[TopicPartition, ...]) -> tuple[Topic
     if missing is not None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {missing!r}")
     known = {topic.name: topic.id for topic in topics}
-    return tuple(TopicIdPartition(place.topic, known[place.topic], place.partition) for place in places)
+    return tuple(
+        TopicIdPartition(place.topic, known[place.topic], place.partition) for place in places
+    )
 
 
 def _named(place: TopicIdPartition) -> TopicPartition:

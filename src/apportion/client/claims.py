@@ -41,16 +41,31 @@ class SinkClaimChecks:
 
     def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
         """Check without a member id, before the consumer joins. Runs on a thread of its session."""
-        places = [place for topic in self._cluster.topics(tuple(names)) for place in partitions_of(topic)]
-        refuse_consumer(group_id, self._cluster.committed_offsets(group_id, places, patience_ms=self._patience_ms))
+        places = [
+            place for topic in self._cluster.topics(tuple(names)) for place in partitions_of(topic)
+        ]
+        refuse_consumer(
+            group_id,
+            self._cluster.committed_offsets(group_id, places, patience_ms=self._patience_ms),
+        )
 
     def check(
-        self, session: Session, incarnation: int, names: Iterable[str], coming: Iterable[TopicIdPartition] = ()
+        self,
+        session: Session,
+        incarnation: int,
+        names: Iterable[str],
+        coming: Iterable[TopicIdPartition] = (),
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Check all partitions of these topics and of `coming`; return the committed offsets."""
-        topics = self._cluster.topics(tuple(dict.fromkeys((*names, *(place.topic for place in coming)))))
-        places = dict.fromkeys((*coming, *(place for topic in topics for place in partitions_of(topic))))
-        stored = session.committed_offsets(places, incarnation=incarnation, patience_ms=self._patience_ms)
+        topics = self._cluster.topics(
+            tuple(dict.fromkeys((*names, *(place.topic for place in coming))))
+        )
+        places = dict.fromkeys(
+            (*coming, *(place for topic in topics for place in partitions_of(topic)))
+        )
+        stored = session.committed_offsets(
+            places, incarnation=incarnation, patience_ms=self._patience_ms
+        )
         refuse_consumer(session.settings.group_id, stored)
         return stored
 
@@ -64,7 +79,11 @@ class SinkClaimChecks:
         try:
             self.check(session, view.incarnation, names)
         except (Disconnected, Refused) as error:
-            if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
+            if (
+                isinstance(error, Refused)
+                and not error.code.retriable
+                and error.code not in MEMBERSHIP_LOST
+            ):
                 raise
             log.warning("cannot look at the group now: %s", error)
         else:

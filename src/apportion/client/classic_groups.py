@@ -47,7 +47,11 @@ def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | 
 
     try:
         group = cluster.ask_coordinator(
-            "DescribeGroups", DescribeGroupsRequest(groups=(group_id,)), group_id, read, cluster.timeout_ms
+            "DescribeGroups",
+            DescribeGroupsRequest(groups=(group_id,)),
+            group_id,
+            read,
+            cluster.timeout_ms,
         )
     except Refused as error:
         if error.code is not Code.GROUP_ID_NOT_FOUND:
@@ -60,13 +64,19 @@ def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
     """Return the group of that name, of any type, as ListGroups shows it; None if there is none."""
 
     def read(answer: Any) -> tuple[Code, list[ListedGroup]]:
-        return Code.of(answer.error_code), [group for group in answer.groups if group.group_id == group_id]
+        return Code.of(answer.error_code), [
+            group for group in answer.groups if group.group_id == group_id
+        ]
 
-    found = cluster.ask_coordinator("ListGroups", ListGroupsRequest(), group_id, read, cluster.timeout_ms)
+    found = cluster.ask_coordinator(
+        "ListGroups", ListGroupsRequest(), group_id, read, cluster.timeout_ms
+    )
     return found[0] if found else None
 
 
-def group_positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, GroupPosition]:
+def group_positions(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, GroupPosition]:
     """Return the group's positions in the partitions that exist.
 
     Offsets of open transactions do not count.
@@ -76,7 +86,8 @@ def group_positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicP
     places = {
         each: TopicIdPartition(topic.name, topic.id, each.partition)
         for each in wanted
-        if (topic := topics.named(each.topic)) is not None and 0 <= each.partition < topic.partitions
+        if (topic := topics.named(each.topic)) is not None
+        and 0 <= each.partition < topic.partitions
     }
     if not places:
         return {}
@@ -85,7 +96,11 @@ def group_positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicP
         code, said = parse_fetch_response(answer, places.values())
         return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
 
-    request = OffsetFetchRequest(groups=fetch_request(group_id, places.values()).groups, require_stable=False)
+    request = OffsetFetchRequest(
+        groups=fetch_request(group_id, places.values()).groups, require_stable=False
+    )
     committed = cluster.ask_coordinator("OffsetFetch", request, group_id, read, cluster.timeout_ms)
     ends = cluster.list_offsets(places.values(), LATEST)
-    return {each: GroupPosition(committed.get(place), ends[place]) for each, place in places.items()}
+    return {
+        each: GroupPosition(committed.get(place), ends[place]) for each, place in places.items()
+    }

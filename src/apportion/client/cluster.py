@@ -25,16 +25,25 @@ from apportion.member.batch.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 FETCH_BYTES = 8 << 20
 LEAST_FETCH_BYTES = 64 << 10
-GUESSED_RECORD_BYTES = 256  # before the first answer tells: a range asks for about what it needs, not for all that follows it
+# before the first answer tells: a range asks for about what it needs, not for all that follows it
+GUESSED_RECORD_BYTES = 256
 BROKER_RESOURCE = 4
 V = TypeVar("V")
 
@@ -71,26 +80,49 @@ class Cluster(Routes):
         found: dict[TopicIdPartition, int] = {}
         left = dict.fromkeys(places)
         while left:
-            failure = self._by_leader(left, lambda node, asked: self._list_offsets(node, asked, when, found, patience.left_ms()))
+            failure = self._by_leader(
+                left,
+                lambda node, asked: self._list_offsets(
+                    node, asked, when, found, patience.left_ms()
+                ),
+            )
             left = dict.fromkeys(place for place in left if place not in found)
             if left:
-                patience.pause(failure or Refused(Code.UNKNOWN_SERVER_ERROR, "the broker left partitions out of its answer"))
+                patience.pause(
+                    failure
+                    or Refused(
+                        Code.UNKNOWN_SERVER_ERROR, "the broker left partitions out of its answer"
+                    )
+                )
         return found
 
     def _list_offsets(
-        self, node: int, asked: dict[TopicIdPartition, Leader], when: int, found: dict[TopicIdPartition, int], timeout_ms: int
+        self,
+        node: int,
+        asked: dict[TopicIdPartition, Leader],
+        when: int,
+        found: dict[TopicIdPartition, int],
+        timeout_ms: int,
     ) -> Refused | None:
         topics = tuple(
             ListOffsetsTopic(
                 name=topic,
                 partitions=tuple(
-                    ListOffsetsPartition(partition_index=place.partition, current_leader_epoch=leader.epoch, timestamp=when)
+                    ListOffsetsPartition(
+                        partition_index=place.partition,
+                        current_leader_epoch=leader.epoch,
+                        timestamp=when,
+                    )
                     for place, leader in places
                 ),
             )
             for (topic, _), places in _by_topic(asked).items()
         )
-        answer = self.call(ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), node=node, timeout_ms=timeout_ms)
+        answer = self.call(
+            ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics),
+            node=node,
+            timeout_ms=timeout_ms,
+        )
         by_name = {(place.topic, place.partition): place for place in asked}
         failure = None
         for topic in answer.topics:
@@ -103,7 +135,9 @@ class Cluster(Routes):
         return failure
 
     def _by_leader(
-        self, places: Iterable[TopicIdPartition], ask: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None]
+        self,
+        places: Iterable[TopicIdPartition],
+        ask: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
     ) -> Exception | None:
         """Call `ask` once for each leader; return the last retriable error."""
         failure: Exception | None = None
@@ -141,7 +175,11 @@ class Cluster(Routes):
     # reading
 
     def fetch(
-        self, positions: Mapping[TopicIdPartition, int], *, max_wait_ms: int, max_bytes: int = FETCH_BYTES
+        self,
+        positions: Mapping[TopicIdPartition, int],
+        *,
+        max_wait_ms: int,
+        max_bytes: int = FETCH_BYTES,
     ) -> dict[TopicIdPartition, Fetch]:
         """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
 
@@ -150,9 +188,18 @@ class Cluster(Routes):
         got: dict[TopicIdPartition, Fetch] = {}
 
         def ask(node: int, asked: dict[TopicIdPartition, Leader]) -> None:
-            wait_ms = 0 if any(fetch.batches for fetch in got.values()) else max_wait_ms // max(1, len(self._nodes))
+            wait_ms = (
+                0
+                if any(fetch.batches for fetch in got.values())
+                else max_wait_ms // max(1, len(self._nodes))
+            )
             got.update(
-                self._fetch(node, {place: (positions[place], leader) for place, leader in asked.items()}, wait_ms, max_bytes)
+                self._fetch(
+                    node,
+                    {place: (positions[place], leader) for place, leader in asked.items()},
+                    wait_ms,
+                    max_bytes,
+                )
             )
 
         failure = self._by_leader(positions, ask)
@@ -161,7 +208,12 @@ class Cluster(Routes):
         return got
 
     def _fetch(
-        self, node: int, asked: dict[TopicIdPartition, tuple[int, Leader]], wait_ms: int, max_bytes: int, before: int | None = None
+        self,
+        node: int,
+        asked: dict[TopicIdPartition, tuple[int, Leader]],
+        wait_ms: int,
+        max_bytes: int,
+        before: int | None = None,
     ) -> dict[TopicIdPartition, Fetch]:
         topics = tuple(
             FetchTopic(
@@ -179,26 +231,45 @@ class Cluster(Routes):
             )
             for (topic, topic_id), places in _by_topic(asked).items()
         )
-        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics)
+        request = FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics
+        )
         answer = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
         if answer.error_code != Code.NONE:
-            raise Refused(Code.of(answer.error_code), f"fetch from broker {node}: {Code.of(answer.error_code).sentence}")
+            raise Refused(
+                Code.of(answer.error_code),
+                f"fetch from broker {node}: {Code.of(answer.error_code).sentence}",
+            )
         found: dict[TopicIdPartition, Fetch] = {}
         for topic in answer.responses:
             for data in topic.partitions:
-                place = next(place for place in asked if _is_named(place, topic.topic, topic.topic_id, data.partition_index))
+                place = next(
+                    place
+                    for place in asked
+                    if _is_named(place, topic.topic, topic.topic_id, data.partition_index)
+                )
                 found[place] = self._fetched(place, asked[place][0], data, before)
         return found
 
-    def _fetched(self, place: TopicIdPartition, position: int, data: PartitionData, before: int | None) -> Fetch:
+    def _fetched(
+        self, place: TopicIdPartition, position: int, data: PartitionData, before: int | None
+    ) -> Fetch:
         code = Code.of(data.error_code)
         if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
             self._react("Fetch", code, place)
         seen = visible(data.records or b"", data.aborted_transactions or (), position, before)
-        return Fetch(seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code)
+        return Fetch(
+            seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code
+        )
 
     def fetch_range(
-        self, place: TopicIdPartition, start: int, before: int, *, patience_ms: int | None = None, max_bytes: int = FETCH_BYTES
+        self,
+        place: TopicIdPartition,
+        start: int,
+        before: int,
+        *,
+        patience_ms: int | None = None,
+        max_bytes: int = FETCH_BYTES,
     ) -> Iterator[memoryview]:
         """Yield every visible batch with records in [start, before), in order, each once.
 
@@ -212,10 +283,14 @@ class Cluster(Routes):
         patience = RetryTimer(limit_ms)
         bytes_each: float = GUESSED_RECORD_BYTES
         while position < before:
-            ask_bytes = min(max(int((before - position) * bytes_each * 1.1), LEAST_FETCH_BYTES), max_bytes)
+            ask_bytes = min(
+                max(int((before - position) * bytes_each * 1.1), LEAST_FETCH_BYTES), max_bytes
+            )
             try:
                 leader = self.leader(place)
-                fetch = self._fetch(leader.node_id, {place: (position, leader)}, 500, ask_bytes, before)[place]
+                fetch = self._fetch(
+                    leader.node_id, {place: (position, leader)}, 500, ask_bytes, before
+                )[place]
             except Disconnected as error:
                 self.forget_leader(place)
                 patience.pause(error)
@@ -226,16 +301,28 @@ class Cluster(Routes):
                 patience.pause(error)
                 continue
             if fetch.code is Code.OFFSET_OUT_OF_RANGE:
-                bounds = self.list_offsets([place], EARLIEST)[place], self.list_offsets([place], LATEST)[place]
-                why = f"{place}: offset {position} of [{start}, {before}) is not there; the log holds [{bounds[0]}, {bounds[1]})"
+                bounds = (
+                    self.list_offsets([place], EARLIEST)[place],
+                    self.list_offsets([place], LATEST)[place],
+                )
+                why = (
+                    f"{place}: offset {position} of [{start}, {before}) is not there; the log "
+                    f"holds [{bounds[0]}, {bounds[1]})"
+                )
                 raise Refused(fetch.code, why)
             yield from fetch.batches
             if fetch.next_offset > position:
-                bytes_each = sum(map(len, fetch.batches)) / (fetch.next_offset - position) or bytes_each
+                bytes_each = (
+                    sum(map(len, fetch.batches)) / (fetch.next_offset - position) or bytes_each
+                )
                 position, patience = fetch.next_offset, RetryTimer(limit_ms)
             else:
                 code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
-                patience.pause(Refused(code, f"{place}: nothing came at offset {position} of [{start}, {before})"))
+                patience.pause(
+                    Refused(
+                        code, f"{place}: nothing came at offset {position} of [{start}, {before})"
+                    )
+                )
 
     # writing
 
@@ -254,7 +341,11 @@ class Cluster(Routes):
         while True:
             try:
                 node = self.leader(place).node_id
-                said = self.call(request, node=node, timeout_ms=patience.left_ms()).responses[0].partition_responses[0]
+                said = (
+                    self.call(request, node=node, timeout_ms=patience.left_ms())
+                    .responses[0]
+                    .partition_responses[0]
+                )
             except Disconnected as error:
                 self.forget_leader(place)
                 patience.pause(error)
@@ -265,7 +356,14 @@ class Cluster(Routes):
 
     # groups
 
-    def ask_coordinator(self, api: str, request: Any, group_id: str, read: Callable[[Any], tuple[Code, V]], patience_ms: int) -> V:
+    def ask_coordinator(
+        self,
+        api: str,
+        request: Any,
+        group_id: str,
+        read: Callable[[Any], tuple[Code, V]],
+        patience_ms: int,
+    ) -> V:
         """Send a request to the group's coordinator, with retries.
 
         Return what `read` makes of it.
@@ -273,7 +371,9 @@ class Cluster(Routes):
         patience = RetryTimer(patience_ms)
         while True:
             try:
-                code, value = read(self.call(request, coordinator=group_id, timeout_ms=patience.left_ms()))
+                code, value = read(
+                    self.call(request, coordinator=group_id, timeout_ms=patience.left_ms())
+                )
                 if code is Code.NONE:
                     return value
                 failure: Exception = Refused(code, f"{api} of group {group_id!r}: {code.sentence}")
@@ -306,17 +406,33 @@ class Cluster(Routes):
             codes = commit_errors(answer, offsets).values()
             return next((code for code in codes if code is not Code.NONE), Code.NONE), None
 
-        self.ask_coordinator("OffsetCommit", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
+        self.ask_coordinator(
+            "OffsetCommit",
+            request,
+            group_id,
+            read,
+            self.timeout_ms if patience_ms is None else patience_ms,
+        )
 
     def committed(
-        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
+        self,
+        group_id: str,
+        places: Iterable[TopicIdPartition],
+        who: Membership = NO_MEMBER,
+        *,
+        patience_ms: int | None = None,
     ) -> dict[TopicIdPartition, int | None]:
         """Return the group's committed offset of each partition. Raises Refused if any fails."""
         stored = self.committed_offsets(group_id, places, who, patience_ms=patience_ms)
         return {place: one.offset for place, one in stored.items()}
 
     def committed_offsets(
-        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
+        self,
+        group_id: str,
+        places: Iterable[TopicIdPartition],
+        who: Membership = NO_MEMBER,
+        *,
+        patience_ms: int | None = None,
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Return committed offsets with their metadata. Raises Refused if any fails."""
         wanted = tuple(places)
@@ -325,20 +441,42 @@ class Cluster(Routes):
 
         def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, OffsetAndMetadata]]:
             code, said = parse_fetch_response(answer, wanted)
-            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.committed
+            return next(
+                iter(said.codes.values()), code
+            ) if code is Code.NONE else code, said.committed
 
         request = fetch_request(group_id, wanted, who)
-        return self.ask_coordinator("OffsetFetch", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
+        return self.ask_coordinator(
+            "OffsetFetch",
+            request,
+            group_id,
+            read,
+            self.timeout_ms if patience_ms is None else patience_ms,
+        )
 
     # topics and settings
 
     def create_topic(
-        self, name: str, partitions: int, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int,
+        *,
+        replication_factor: int = 1,
+        config: Mapping[str, str] | None = None,
     ) -> Topic:
         """Create a topic and wait for its leaders."""
-        configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items())
-        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
-        said = self.call(CreateTopicsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).topics[0]
+        configs = tuple(
+            CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
+        )
+        wanted = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=configs,
+        )
+        said = self.call(CreateTopicsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).topics[
+            0
+        ]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
         return self._await_topic(name, partitions)
@@ -346,7 +484,9 @@ class Cluster(Routes):
     def grow_topic(self, name: str, partitions: int) -> Topic:
         """Increase the topic to `partitions` partitions and wait for their leaders."""
         wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-        said = self.call(CreatePartitionsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).results[0]
+        said = self.call(
+            CreatePartitionsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)
+        ).results[0]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
         return self._await_topic(name, partitions)
@@ -354,12 +494,18 @@ class Cluster(Routes):
     def delete_topic(self, name: str) -> None:
         """Delete the topic; another broker may show it for a moment longer."""
         state = DeleteTopicState(name=name)
-        said = self.call(DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)).responses[0]
+        said = self.call(
+            DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)
+        ).responses[0]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
         patience = RetryTimer(self.timeout_ms)
         while self.topics([name], fresh=True):
-            patience.pause(Refused(Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"))
+            patience.pause(
+                Refused(
+                    Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"
+                )
+            )
 
     def _await_topic(self, name: str, partitions: int) -> Topic:
         patience = RetryTimer(self.timeout_ms)
@@ -369,12 +515,16 @@ class Cluster(Routes):
                 leaders = [self._leaders.get((topic.id, number)) for number in range(partitions)]
                 if None not in leaders:
                     return topic
-            patience.pause(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up"))
+            patience.pause(
+                Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up")
+            )
 
     def broker_setting(self, name: str, *, node: int | None = None) -> str | None:
         """Return the value of a broker configuration; None if there is none."""
         node = min(self.nodes()) if node is None else node
-        resource = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=(name,))
+        resource = DescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=(name,)
+        )
         for result in self.call(DescribeConfigsRequest(resources=(resource,)), node=node).results:
             for config in result.configs:
                 if config.name == name:
@@ -384,14 +534,20 @@ class Cluster(Routes):
 
 def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
     """Return every partition of the topic."""
-    return tuple(TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions))
+    return tuple(
+        TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
+    )
 
 
 def _is_named(place: TopicIdPartition, topic: str, topic_id: bytes, partition: int) -> bool:
-    return place.partition == partition and (place.topic == topic if topic else place.topic_id == bytes(topic_id))
+    return place.partition == partition and (
+        place.topic == topic if topic else place.topic_id == bytes(topic_id)
+    )
 
 
-def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]]:
+def _by_topic(
+    values: Mapping[TopicIdPartition, V],
+) -> dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]]:
     topics: dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]] = {}
     for place, value in values.items():
         topics.setdefault((place.topic, place.topic_id), []).append((place, value))

@@ -34,7 +34,9 @@ class BrokerConnection:
             self._socket = socket.create_connection((host, port), timeout_ms / 1000)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            raise Disconnected(f"no connection to the broker at {self.address}: {_os_error_text(error)}") from error
+            raise Disconnected(
+                f"no connection to the broker at {self.address}: {_os_error_text(error)}"
+            ) from error
         self._versions = self._agree(timeout_ms)
 
     def version_of(self, key: int) -> int:
@@ -44,7 +46,10 @@ class BrokerConnection:
         """
         version = self._versions.get(key)
         if version is None:
-            raise Refused(Code.UNSUPPORTED_VERSION, f"the broker at {self.address} does not speak {APIS[key].name} as we do")
+            raise Refused(
+                Code.UNSUPPORTED_VERSION,
+                f"the broker at {self.address} does not speak {APIS[key].name} as we do",
+            )
         return version
 
     def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
@@ -53,7 +58,9 @@ class BrokerConnection:
         Raises Disconnected, and closes the connection, after `timeout_ms`.
         """
         key = type(request).__key__
-        return self._exchange(request, self.version_of(key) if version is None else version, timeout_ms)
+        return self._exchange(
+            request, self.version_of(key) if version is None else version, timeout_ms
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -61,15 +68,22 @@ class BrokerConnection:
 
     def _agree(self, timeout_ms: int) -> dict[int, int]:
         """Return the newest common version of each API."""
-        hello = ApiVersionsRequest(client_software_name="apportion", client_software_version=__version__)
+        hello = ApiVersionsRequest(
+            client_software_name="apportion", client_software_version=__version__
+        )
         answer = self._exchange(hello, 3, timeout_ms)
         if answer.error_code != Code.NONE:
             self.close()
-            raise Refused(Code.of(answer.error_code), f"the broker at {self.address} does not tell its versions")
+            raise Refused(
+                Code.of(answer.error_code),
+                f"the broker at {self.address} does not tell its versions",
+            )
         agreed = {}
         for theirs in answer.api_keys:
             ours = APIS.get(theirs.api_key)
-            if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(theirs.max_version, ours.versions[-1]):
+            if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(
+                theirs.max_version, ours.versions[-1]
+            ):
                 agreed[theirs.api_key] = min(theirs.max_version, ours.versions[-1])
         return agreed
 
@@ -77,20 +91,29 @@ class BrokerConnection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         try:
             self._socket.settimeout(timeout_ms / 1000)
-            self._socket.sendall(encode_request(request, version, self._correlation_id, self._client_id))
+            self._socket.sendall(
+                encode_request(request, version, self._correlation_id, self._client_id)
+            )
             frame = self._read_frame()
             said, body = decode_response(type(request), version, frame)
             if said != self._correlation_id:
                 raise DecodeError(f"an answer to request {said} instead of {self._correlation_id}")
         except TimeoutError as error:
             self.close()
-            raise Disconnected(f"the broker at {self.address} did not answer {_name(request)} within {timeout_ms} ms") from error
+            raise Disconnected(
+                f"the broker at {self.address} did not answer {_name(request)} within "
+                f"{timeout_ms} ms"
+            ) from error
         except OSError as error:
             self.close()
-            raise Disconnected(f"the connection to the broker at {self.address} broke: {_os_error_text(error)}") from error
+            raise Disconnected(
+                f"the connection to the broker at {self.address} broke: {_os_error_text(error)}"
+            ) from error
         except DecodeError as error:
             self.close()
-            raise Disconnected(f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}") from error
+            raise Disconnected(
+                f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}"
+            ) from error
         return body
 
     def _read_frame(self) -> memoryview:

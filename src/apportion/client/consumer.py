@@ -15,7 +15,14 @@ from apportion.client.claims import MEMBERSHIP_LOST, SinkClaimChecks
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
 from apportion.client.missing_topics import MissingTopics
-from apportion.client.options import RESETS, Callback, ConsumerOptions, checked, membership, topic_names
+from apportion.client.options import (
+    RESETS,
+    Callback,
+    ConsumerOptions,
+    checked,
+    membership,
+    topic_names,
+)
 from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
@@ -27,7 +34,8 @@ from apportion.wire.batch import Headers, decode_batch, read_header
 log = logging.getLogger("apportion.consumer")
 
 FETCH_WAIT_MS = 250
-FOLLOW_MS = 5_000  # one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
+# one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
+FOLLOW_MS = 5_000
 QUIET_COMMIT_MS = 5_000
 
 
@@ -46,8 +54,9 @@ class ConsumerRecord(NamedTuple):
 class Consumer:
     """A member of a consumer group that reads records. For one thread at a time.
 
-    bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides who reads which partitions.
-    Options: `ConsumerOptions` declares each with its bounds and its default; docs/settings.md is the table.
+    bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides
+    who reads which partitions. Options: `ConsumerOptions` declares each with its bounds and its
+    default; docs/settings.md is the table.
     """
 
     def __init__(
@@ -61,12 +70,22 @@ class Consumer:
         """Join the group at once if there are topics. ValueError: a wrong option."""
         chosen = checked(group_id, options)
         self._reset: str = chosen["auto_offset_reset"]
-        self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
+        self._auto_commit_ms: int | None = (
+            chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
+        )
         self._max_records: int = chosen["max_poll_records"]
-        self._callbacks: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
+        self._callbacks: dict[str, Callback | None] = {
+            name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
+        }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
         self._topics: tuple[str, ...] = ()
-        self._session = Session(self._cluster, group_id, (), before_join=self._check_before_join, **self._session_settings(chosen))
+        self._session = Session(
+            self._cluster,
+            group_id,
+            (),
+            before_join=self._check_before_join,
+            **self._session_settings(chosen),
+        )
         self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(group_id)
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
@@ -75,21 +94,31 @@ class Consumer:
         self._touched_at = self._committed_at = time.monotonic()
         self._incarnation = 0
         self._adopted: Assignment = ()  # what the member was last told that this consumer holds
-        self._positions: dict[TopicIdPartition, int] = {}  # of every owned partition: the offset after the last delivered record
+        # of every owned partition: the offset after the last delivered record
+        self._positions: dict[TopicIdPartition, int] = {}
         self._committed: dict[TopicIdPartition, int] = {}  # what the group is known to have
         self._fetched: deque[tuple[TopicIdPartition, memoryview]] = deque()  # fetched, not decoded
         self._decoded: deque[ConsumerRecord] = deque()  # decoded, not delivered
         self._decoded_partition: TopicIdPartition | None = None
         self._fetch_rotation = 0
         self._started = self._closed = False
-        names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
+        names = (
+            tuple(topics)
+            if isinstance(topics, Iterable) and not isinstance(topics, str)
+            else topics
+        )
         if names != ():
             self.subscribe(names)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -170,7 +199,11 @@ class Consumer:
             return
         self._closed = True
         try:
-            if self._started and self._session.status().incarnation == self._incarnation and self._positions:
+            if (
+                self._started
+                and self._session.status().incarnation == self._incarnation
+                and self._positions
+            ):
                 self._revoke_partitions(tuple(self._positions))
         finally:
             if self._started:
@@ -187,7 +220,9 @@ class Consumer:
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
         if not self._started or self._closed:
-            raise RuntimeError("this consumer is closed" if self._closed else "subscribe to topics before you poll")
+            raise RuntimeError(
+                "this consumer is closed" if self._closed else "subscribe to topics before you poll"
+            )
         deadline = time.monotonic() + timeout_ms / 1000
         asked = False
         while True:
@@ -223,11 +258,14 @@ class Consumer:
             place, batch = self._fetched.popleft()
             position = self._positions[place]
             records = [record for record in decode_batch(batch) if record.offset >= position]
-            self._decoded.extend(ConsumerRecord(place.topic, place.partition, *record) for record in records)
+            self._decoded.extend(
+                ConsumerRecord(place.topic, place.partition, *record) for record in records
+            )
             if records:
                 self._decoded_partition = place
                 return True
-            self._positions[place] = max(position, read_header(batch).last_offset + 1)  # compaction left nothing of it
+            # compaction left nothing of it
+            self._positions[place] = max(position, read_header(batch).last_offset + 1)
         return False
 
     def _fetch(self, wait_ms: int) -> None:
@@ -236,7 +274,9 @@ class Consumer:
             self._session.wait_for_news(wait_ms)
             return
         try:
-            for place, fetch in self._cluster.fetch(self._fetch_positions(), max_wait_ms=wait_ms).items():
+            for place, fetch in self._cluster.fetch(
+                self._fetch_positions(), max_wait_ms=wait_ms
+            ).items():
                 self._store_fetched(place, fetch)
             self._outage.record_success()
         except (Disconnected, Refused) as error:
@@ -254,7 +294,10 @@ class Consumer:
 
     def _store_fetched(self, place: TopicIdPartition, fetch: Fetch) -> None:
         if fetch.code is Code.OFFSET_OUT_OF_RANGE:
-            why = f"{place}: offset {self._positions[place]} is out of range; the log begins at {fetch.log_start}"
+            why = (
+                f"{place}: offset {self._positions[place]} is out of range; the log begins at "
+                f"{fetch.log_start}"
+            )
             log.warning(why)
             self._positions.update(self._starting_offsets([place], why))
         elif fetch.batches:
@@ -303,7 +346,11 @@ class Consumer:
             if coming:
                 self._start_partitions(coming)
         except (Disconnected, Refused) as error:
-            if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
+            if (
+                isinstance(error, Refused)
+                and not error.code.retriable
+                and error.code not in MEMBERSHIP_LOST
+            ):
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
@@ -315,7 +362,9 @@ class Consumer:
         unknown = [place for place in coming if stored[place].offset is None]
         starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
         self._committed |= starts
-        self._positions |= starts | self._starting_offsets(unknown, "the group has no committed offset for it")
+        self._positions |= starts | self._starting_offsets(
+            unknown, "the group has no committed offset for it"
+        )
         self._run_callback("on_assigned", coming)
 
     def _check_before_join(self) -> None:
@@ -347,12 +396,16 @@ class Consumer:
             self._positions.pop(place, None)
             self._committed.pop(place, None)
 
-    def _starting_offsets(self, places: Sequence[TopicIdPartition], why: str) -> dict[TopicIdPartition, int]:
+    def _starting_offsets(
+        self, places: Sequence[TopicIdPartition], why: str
+    ) -> dict[TopicIdPartition, int]:
         when = RESETS[self._reset]
         if not places:
             return {}
         if when is None:
-            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
+            raise Refused(
+                Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}"
+            )
         return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
 
     def _run_callback(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
@@ -364,13 +417,21 @@ class Consumer:
 
     def _keep_alive(self) -> None:
         moment = time.monotonic()
-        if moment - self._touched_at >= self._touch_every_s or self._session.status().state is MembershipState.STALE:
+        if (
+            moment - self._touched_at >= self._touch_every_s
+            or self._session.status().state is MembershipState.STALE
+        ):
             self._touched_at = moment
             self._session.touch()
-        if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
+        if (
+            self._auto_commit_ms is not None
+            and moment - self._committed_at >= self._auto_commit_ms / 1000
+        ):
             self._commit_quietly(self._patience_ms)
 
-    def _commit_offsets(self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None) -> None:
+    def _commit_offsets(
+        self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None
+    ) -> None:
         if offsets:
             self._claims.check_before_commit(self._session, self._incarnation, self._topics)
         self._session.commit(offsets, incarnation=self._incarnation, patience_ms=patience_ms)
@@ -378,7 +439,11 @@ class Consumer:
         self._committed_at = time.monotonic()
 
     def _uncommitted(self) -> dict[TopicIdPartition, int]:
-        return {place: offset for place, offset in self._positions.items() if self._committed.get(place) != offset}
+        return {
+            place: offset
+            for place, offset in self._positions.items()
+            if self._committed.get(place) != offset
+        }
 
     def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:
         try:

@@ -1,6 +1,7 @@
 """Options that other Kafka clients have and ours do not: why not, or what stands in their place.
 
-Names are those of Kafka's Java consumer, librdkafka, kafka-python and aiokafka, with underscores for dots.
+Names are those of Kafka's Java consumer, librdkafka, kafka-python and aiokafka, with underscores
+for dots.
 """
 
 PLAIN = "only plain connections are supported yet"
@@ -18,7 +19,9 @@ FOREIGN = {  # option -> why it cannot be used
     "key_deserializer": BYTES,
     "value_deserializer": BYTES,
     "enable_auto_commit": "it is called auto_commit here",
-    "enable_auto_offset_store": "a record counts as delivered when poll returns it; drop the option",
+    "enable_auto_offset_store": (
+        "a record counts as delivered when poll returns it; drop the option"
+    ),
     "group_instance_id": "it is called instance_id here",
     "group_remote_assignor": "it is called server_assignor here",
     "on_partitions_assigned": "it is called on_assigned here",
@@ -61,8 +64,14 @@ FOREIGN = {  # option -> why it cannot be used
 }
 NO_TASKS = "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option"
 OF_STREAMS = {  # option of Kafka Streams -> why a StreamsConsumer has it not, and why a Consumer
-    "num_stream_threads": ("a StreamsConsumer is one member; start as many as you want threads", NO_TASKS),
-    "processing_guarantee": ("the owner of the tasks processes and commits; drop the option", NO_TASKS),
+    "num_stream_threads": (
+        "a StreamsConsumer is one member; start as many as you want threads",
+        NO_TASKS,
+    ),
+    "processing_guarantee": (
+        "the owner of the tasks processes and commits; drop the option",
+        NO_TASKS,
+    ),
     "commit_interval_ms": (
         "the owner of the tasks commits; or set auto_commit and auto_commit_interval_ms",
         "it is called auto_commit_interval_ms here",
@@ -74,9 +83,11 @@ OF_STREAMS = {  # option of Kafka Streams -> why a StreamsConsumer has it not, a
 
 
 def why_foreign_or_none(name: str, *, has_tasks: bool) -> str | None:
-    """Return why an option that other clients have cannot be used here; None if no client that we know has it.
+    """Return why an option that other clients have cannot be used here; None if no client that we
+    know has it.
 
-    A name may be written with dots, as Kafka does, or with underscores. has_tasks: a StreamsConsumer is asked for it.
+    A name may be written with dots, as Kafka does, or with underscores. has_tasks: a
+    StreamsConsumer is asked for it.
     """
     own = name.replace(".", "_")
     if own in OF_STREAMS:

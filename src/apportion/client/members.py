@@ -43,7 +43,9 @@ def make_member(
         classic = ClassicSettings(group_id=group_id, **settings)
         return classic, ClassicMember(classic)
     if protocol == "streams":
-        member = StreamsMember(settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams")))
+        member = StreamsMember(
+            settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams"))
+        )
         return member.settings, member
     chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
     return chosen, ConsumerMember(chosen)

@@ -1,4 +1,5 @@
-"""Whether the topics that a consumer subscribed to exist: one log line when it begins to wait for some, one when each is there.
+"""Whether the topics that a consumer subscribed to exist: one log line when it begins to wait for
+some, one when each is there.
 
 The cluster is asked on a thread of its own, because an answer may take longer than a poll may.
 """
@@ -49,7 +50,12 @@ class MissingTopics:
 
     def expect(self, names: Iterable[str]) -> None:
         """Begin with these subscribed topics."""
-        self._unresolved, self._warned, self._lookup, self._next_lookup_s = tuple(names), (), None, 0.0
+        self._unresolved, self._warned, self._lookup, self._next_lookup_s = (
+            tuple(names),
+            (),
+            None,
+            0.0,
+        )
 
     def look(self) -> None:
         """Log the topics that are missing or have come, as far as is known; never blocks.
@@ -60,7 +66,9 @@ class MissingTopics:
             topics, self._lookup = self._lookup.topics, None
             self._next_lookup_s = time.monotonic() + LOOK_EVERY_S
             if topics is not None:
-                self._log_changes(tuple(name for name in self._unresolved if topics.named(name) is None))
+                self._log_changes(
+                    tuple(name for name in self._unresolved if topics.named(name) is None)
+                )
         if self._unresolved and self._lookup is None and time.monotonic() >= self._next_lookup_s:
             self._lookup = MetadataLookup(self._cluster, self._unresolved)
             self._lookup.start()
@@ -69,7 +77,8 @@ class MissingTopics:
         for name in missing:
             if name not in self._warned:
                 log.warning(
-                    "group %s: topic %s does not exist yet; it is read once it does: is its name right?",
+                    "group %s: topic %s does not exist yet; it is read once it does: is "
+                    "its name right?",
                     readable(self._group),
                     name,
                 )

@@ -1,6 +1,8 @@
-"""The options of `apportion.Consumer`: each declared once, and the checks of values and of combinations.
+"""The options of `apportion.Consumer`: each declared once, and the checks of values and of
+combinations.
 
-The TypedDicts are the keyword arguments as a type checker knows them; `settings.declared` reads the same lines at run time.
+The TypedDicts are the keyword arguments as a type checker knows them; `settings.declared` reads the
+same lines at run time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,42 +26,69 @@ class MemberOptions(TypedDict, total=False):
 
     client_id: Annotated[str, Setting("The name that brokers log.", "apportion")]
     instance_id: Annotated[
-        str | None, Setting("The name that a static member keeps over restarts (group.instance.id, KIP-345).", default_words="none")
+        str | None,
+        Setting(
+            "The name that a static member keeps over restarts (group.instance.id, KIP-345).",
+            default_words="none",
+        ),
     ]
     client_rack: Annotated[
         str | None,
         Setting(
-            "The rack of this consumer; the classic range assignor prefers partitions with a replica there.", default_words="none"
+            "The rack of this consumer; the classic range assignor prefers partitions "
+            "with a replica there.",
+            default_words="none",
         ),
     ]
     auto_offset_reset: Annotated[
         Literal["earliest", "latest", "error"],
-        Setting("Where a partition starts for which the group has no committed offset.", "latest", choices=tuple(RESETS)),
+        Setting(
+            "Where a partition starts for which the group has no committed offset.",
+            "latest",
+            choices=tuple(RESETS),
+        ),
     ]
     auto_commit: Annotated[
-        bool, Setting("Commit delivered records every auto_commit_interval_ms, when partitions go, and on close.", False)
+        bool,
+        Setting(
+            "Commit delivered records every auto_commit_interval_ms, when partitions go, "
+            "and on close.",
+            False,
+        ),
     ]
     auto_commit_interval_ms: Annotated[
-        int, Setting("The time between two commits; with auto_commit alone.", 5_000, at_least=1, at_most=MOST)
+        int,
+        Setting(
+            "The time between two commits; with auto_commit alone.", 5_000, at_least=1, at_most=MOST
+        ),
     ]
     max_poll_interval_ms: Annotated[
         int,
         Setting(
-            "The longest time between two polls, and for giving up a partition; after it the consumer leaves the group.",
+            "The longest time between two polls, and for giving up a partition; after it "
+            "the consumer leaves the group.",
             300_000,
             at_least=1,
             at_most=MOST,
         ),
     ]
-    max_poll_records: Annotated[int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST)]
+    max_poll_records: Annotated[
+        int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST)
+    ]
     session_timeout_ms: Annotated[
         int,
-        Setting("How long a classic member may be silent; with group_protocol='classic' alone.", 45_000, at_least=1, at_most=MOST),
+        Setting(
+            "How long a classic member may be silent; with group_protocol='classic' alone.",
+            45_000,
+            at_least=1,
+            at_most=MOST,
+        ),
     ]
     heartbeat_interval_ms: Annotated[
         int,
         Setting(
-            "The time between two heartbeats of a classic member; with group_protocol='classic' alone.",
+            "The time between two heartbeats of a classic member; with "
+            "group_protocol='classic' alone.",
             3_000,
             at_least=1,
             at_most=MOST,
@@ -68,18 +97,28 @@ class MemberOptions(TypedDict, total=False):
     metadata_max_age_ms: Annotated[
         int,
         Setting(
-            "How late the leader of a classic group sees new partitions; with group_protocol='classic' alone.",
+            "How late the leader of a classic group sees new partitions; with "
+            "group_protocol='classic' alone.",
             300_000,
             at_least=1,
             at_most=MOST,
         ),
     ]
-    on_assigned: Annotated[Callback | None, Setting("Called in poll with the partitions that were assigned.", default_words="none")]
+    on_assigned: Annotated[
+        Callback | None,
+        Setting("Called in poll with the partitions that were assigned.", default_words="none"),
+    ]
     on_revoked: Annotated[
-        Callback | None, Setting("Called in poll with the partitions that must go; commit here.", default_words="none")
+        Callback | None,
+        Setting(
+            "Called in poll with the partitions that must go; commit here.", default_words="none"
+        ),
     ]
     on_lost: Annotated[
-        Callback | None, Setting("Called in poll with partitions that are another member's by now.", default_words="none")
+        Callback | None,
+        Setting(
+            "Called in poll with partitions that are another member's by now.", default_words="none"
+        ),
     ]
 
 
@@ -88,30 +127,42 @@ class ConsumerOptions(MemberOptions, total=False):
 
     group_protocol: Annotated[
         Literal["consumer", "classic"],
-        Setting("consumer (KIP-848: the broker assigns) or classic (a member assigns).", "consumer", choices=PROTOCOLS),
+        Setting(
+            "consumer (KIP-848: the broker assigns) or classic (a member assigns).",
+            "consumer",
+            choices=PROTOCOLS,
+        ),
     ]
     server_assignor: Annotated[
         str | None,
-        Setting("The broker's assignor, uniform or range; with group_protocol='consumer' alone.", default_words="the group's"),
+        Setting(
+            "The broker's assignor, uniform or range; with group_protocol='consumer' alone.",
+            default_words="the group's",
+        ),
     ]
     partition_assignment_strategy: Annotated[
         str | Assignor | Sequence[str | Assignor],
         Setting(
-            "Assignors in order of preference: range, roundrobin, sticky, cooperative-sticky, or an Assignor of your own; "
+            "Assignors in order of preference: range, roundrobin, sticky, "
+            "cooperative-sticky, or an Assignor of your own; "
             "with group_protocol='classic' alone.",
             DEFAULT,
         ),
     ]
 
 
-OPTIONS: dict[str, Any] = {name: setting.default for name, setting in declared(ConsumerOptions).items()}
+OPTIONS: dict[str, Any] = {
+    name: setting.default for name, setting in declared(ConsumerOptions).items()
+}
 """Each option with its default."""
 ONLY = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {"server_assignor": "the members assign: use partition_assignment_strategy"},
     "classic": {
         "partition_assignment_strategy": "the broker assigns: use server_assignor",
         "session_timeout_ms": "the broker decides: set group.consumer.session.timeout.ms there",
-        "heartbeat_interval_ms": "the broker decides: set group.consumer.heartbeat.interval.ms there",
+        "heartbeat_interval_ms": (
+            "the broker decides: set group.consumer.heartbeat.interval.ms there"
+        ),
         "metadata_max_age_ms": "the broker looks after the topics",
     },
 }
@@ -124,15 +175,22 @@ IDS = {  # option that is a name -> of what
 
 
 def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be meant."""
+    """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be
+    meant.
+    """
     if not isinstance(group_id, str) or not group_id.strip():
-        raise ValueError(f"group_id must be a name, not {group_id!r}: a consumer is always a member of a group")
+        raise ValueError(
+            f"group_id must be a name, not {group_id!r}: a consumer is always a member of a group"
+        )
     check_names(options, OPTIONS)
     chosen = {**OPTIONS, **options}
     for name, meaning in IDS.items():
         _check_id(name, meaning, chosen[name])
     if chosen["auto_offset_reset"] not in tuple(RESETS):
-        raise ValueError(f"auto_offset_reset must be one of {', '.join(RESETS)}, not {chosen['auto_offset_reset']!r}")
+        raise ValueError(
+            f"auto_offset_reset must be one of {', '.join(RESETS)}, not "
+            f"{chosen['auto_offset_reset']!r}"
+        )
     if not isinstance(chosen["auto_commit"], bool):
         raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
     for name, setting in declared(ConsumerOptions).items():
@@ -141,18 +199,26 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if type(chosen[name]) is not int or chosen[name] < 1:
             raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
         if chosen[name] > MOST:
-            raise ValueError(f"{name} must be at most {MOST}, the greatest number that a request can say, not {chosen[name]!r}")
+            raise ValueError(
+                f"{name} must be at most {MOST}, the greatest number that a request can "
+                f"say, not {chosen[name]!r}"
+            )
     for name in ("on_assigned", "on_revoked", "on_lost"):
         if chosen[name] is not None and not callable(chosen[name]):
             raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
     if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
-        raise ValueError("auto_commit_interval_ms says nothing while auto_commit is off; set auto_commit=True or leave it out")
+        raise ValueError(
+            "auto_commit_interval_ms says nothing while auto_commit is off; set "
+            "auto_commit=True or leave it out"
+        )
     _check_protocol(options, chosen)
     return chosen
 
 
 def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool = False) -> None:
-    """Raise ValueError for an option that there is not: why not, where other clients have it; else it names the nearest, or all."""
+    """Raise ValueError for an option that there is not: why not, where other clients have it; else
+    it names the nearest, or all.
+    """
     names = tuple(known)
     for name in options:
         if name not in names:
@@ -167,26 +233,37 @@ def _check_id(name: str, meaning: str, value: object) -> None:
     if value is None and OPTIONS[name] is None:
         return
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} must be a text that is not empty ({meaning}), not {value!r}; leave it out if there is none")
+        raise ValueError(
+            f"{name} must be a text that is not empty ({meaning}), not {value!r}; leave "
+            "it out if there is none"
+        )
 
 
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
     protocol = chosen["group_protocol"]
     if protocol not in PROTOCOLS:
-        raise ValueError(f"group_protocol must be 'consumer' (KIP-848) or 'classic', not {protocol!r}")
+        raise ValueError(
+            f"group_protocol must be 'consumer' (KIP-848) or 'classic', not {protocol!r}"
+        )
     for other, own in ONLY.items():
         for name, instead in own.items():
             if other != protocol and name in options:
-                raise ValueError(f"{name} is for group_protocol={other!r}; with {protocol!r} {instead}")
+                raise ValueError(
+                    f"{name} is for group_protocol={other!r}; with {protocol!r} {instead}"
+                )
     if chosen["heartbeat_interval_ms"] >= chosen["session_timeout_ms"]:
         raise ValueError(
-            f"heartbeat_interval_ms ({chosen['heartbeat_interval_ms']}) must be below session_timeout_ms "
-            f"({chosen['session_timeout_ms']}), or the session ends between two heartbeats; a third of it is usual"
+            f"heartbeat_interval_ms ({chosen['heartbeat_interval_ms']}) must be below "
+            "session_timeout_ms "
+            f"({chosen['session_timeout_ms']}), or the session ends between two "
+            "heartbeats; a third of it is usual"
         )
 
 
 def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What these options, which are checked, mean for the session. ValueError for assignors that cannot be voted for."""
+    """What these options, which are checked, mean for the session. ValueError for assignors that
+    cannot be voted for.
+    """
     settings = {
         "protocol": chosen["group_protocol"],
         "instance_id": chosen["instance_id"],
@@ -206,10 +283,21 @@ def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
     """The names to subscribe to; ValueError for none, and for what cannot be a name."""
-    names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
+    names = (
+        (topics,)
+        if isinstance(topics, str)
+        else tuple(topics)
+        if isinstance(topics, Iterable)
+        else ()
+    )
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
+        raise ValueError(
+            f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer"
+        )
     for name in names:
         if not is_topic_name(name):
-            raise ValueError(f"{name!r} cannot be a topic: give a list of names of letters, digits, '.', '_' and '-'")
+            raise ValueError(
+                f"{name!r} cannot be a topic: give a list of names of letters, digits, "
+                "'.', '_' and '-'"
+            )
     return names

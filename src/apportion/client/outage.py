@@ -1,4 +1,6 @@
-"""What a consumer logs while fetches fail: a line at the beginning, one a minute, one at the end."""
+"""What a consumer logs while fetches fail: a line at the beginning, one a minute, one at the
+end.
+"""
 
 import logging
 import time
@@ -26,10 +28,16 @@ class Outage:
             self._began_s, self._log_again_s = now_s, now_s
         if now_s >= self._log_again_s:
             self._log_again_s = now_s + SAY_AGAIN_S
-            log.warning("group %s: cannot fetch now, and tries again until it can: %s", self._group, error)
+            log.warning(
+                "group %s: cannot fetch now, and tries again until it can: %s", self._group, error
+            )
 
     def record_success(self) -> None:
         """Log that fetches are answered again, if they were not."""
         if self._began_s is not None:
-            log.warning("group %s: fetches again after %.0f s", self._group, time.monotonic() - self._began_s)
+            log.warning(
+                "group %s: fetches again after %.0f s",
+                self._group,
+                time.monotonic() - self._began_s,
+            )
             self._began_s = None

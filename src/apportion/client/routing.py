@@ -18,7 +18,12 @@ from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 
 Address = tuple[str, int]
 CONNECT_TIMEOUT_MS = 5_000
@@ -53,7 +58,11 @@ class RetryTimer:
 def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
     listed = (
-        bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap) if isinstance(bootstrap, Iterable) else [bootstrap]
+        bootstrap.split(",")
+        if isinstance(bootstrap, str)
+        else list(bootstrap)
+        if isinstance(bootstrap, Iterable)
+        else [bootstrap]
     )
     if not all(isinstance(entry, str) for entry in listed):
         raise ValueError(f"bootstrap servers must be host:port, one or more, not {bootstrap!r}")
@@ -64,7 +73,10 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
         if not colon or not host or not port.isascii() or not port.isdigit():
             raise ValueError(f"bootstrap server {entry!r} is not host:port")
         if len(port) > 5 or int(port) > 65535:
-            raise ValueError(f"bootstrap server {entry!r} has port {port}, which is out of range: a port is a number up to 65535")
+            raise ValueError(
+                f"bootstrap server {entry!r} has port {port}, which is out of range: a "
+                "port is a number up to 65535"
+            )
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not found:
         raise ValueError("the list of bootstrap servers is empty; give at least one host:port")
@@ -74,7 +86,13 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
 class Routes:
     """The brokers of one cluster and the connections to them."""
 
-    def __init__(self, bootstrap: str | Sequence[str], *, client_id: str = "apportion", timeout_ms: int = 30_000) -> None:
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        client_id: str = "apportion",
+        timeout_ms: int = 30_000,
+    ) -> None:
         """timeout_ms: the default for one request, and for an operation with its retries.
 
         Connects to nothing yet.
@@ -136,7 +154,9 @@ class Routes:
             idle = self._idle.setdefault(address, [])
             connection = idle.pop() if idle else None
         if connection is None:
-            connection = BrokerConnection(*address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS))
+            connection = BrokerConnection(
+                *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
+            )
         try:
             answer = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
@@ -153,7 +173,9 @@ class Routes:
         return answer
 
     def _drop_idle(self, address: Address) -> None:
-        """Close the idle connections to that broker: what broke one has probably broken the others."""
+        """Close the idle connections to that broker: what broke one has probably broken the
+        others.
+        """
         with self._lock:
             idle = self._idle.pop(address, [])
         for connection in idle:
@@ -212,8 +234,12 @@ class Routes:
         wanted = tuple(sorted(dict.fromkeys(ids)))
         unknown = tuple(topic_id for topic_id in wanted if self._topics.with_id(topic_id) is None)
         if unknown:
-            self._learn(tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown))
-        return Topics(topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None)
+            self._learn(
+                tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown)
+            )
+        return Topics(
+            topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None
+        )
 
     def leader(self, place: TopicIdPartition, *, fresh: bool = False) -> Leader:
         """Return the partition's leader.
@@ -225,8 +251,13 @@ class Routes:
         if known is None or fresh:
             topic = self.topics([place.topic], fresh=True).named(place.topic)
             if topic is None or topic.id != place.topic_id:
-                gone = "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
-                raise Refused(Code.UNKNOWN_TOPIC_ID, f"topic {place.topic!r} with id {topic_id_text(place.topic_id)} {gone}")
+                gone = (
+                    "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
+                )
+                raise Refused(
+                    Code.UNKNOWN_TOPIC_ID,
+                    f"topic {place.topic!r} with id {topic_id_text(place.topic_id)} {gone}",
+                )
             known = self._leaders.get((place.topic_id, place.partition))
         if known is None:
             raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
@@ -244,10 +275,14 @@ class Routes:
 
     def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
         """Fetch metadata of the named topics that exist, with their replicas' racks."""
-        answer = self._learn(tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names))))
+        answer = self._learn(
+            tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names)))
+        )
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
         return tuple(
-            TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks))
+            TopicDescription(
+                topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks)
+            )
             for topic in answer.topics
             if topic.name is not None and not topic.error_code
         )
@@ -265,8 +300,14 @@ class Routes:
                 raise refused
             patience.pause(refused)
         for gone in wanted:
-            known = self._topics.named(gone.name) if gone.name is not None else self._topics.with_id(gone.topic_id)
-            if known is not None and not any(known.name == topic.name and not topic.error_code for topic in answer.topics):
+            known = (
+                self._topics.named(gone.name)
+                if gone.name is not None
+                else self._topics.with_id(gone.topic_id)
+            )
+            if known is not None and not any(
+                known.name == topic.name and not topic.error_code for topic in answer.topics
+            ):
                 with self._lock:
                     self._topics = self._topics.without(known.name)
         return answer
@@ -276,7 +317,9 @@ class Routes:
         refused = None
         with self._lock:
             if answer.brokers:
-                self._nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+                self._nodes = {
+                    broker.node_id: (broker.host, broker.port) for broker in answer.brokers
+                }
             for topic in answer.topics:
                 code = Code.of(topic.error_code)
                 if code is Code.NONE and topic.name is not None:
@@ -289,7 +332,8 @@ class Routes:
         topic_id = bytes(topic.topic_id)
         if topic_id == NO_TOPIC_ID:
             raise Refused(
-                Code.UNSUPPORTED_VERSION, "the broker does not speak topic ids (Metadata 10); Apache Kafka 2.8 is the least"
+                Code.UNSUPPORTED_VERSION,
+                "the broker does not speak topic ids (Metadata 10); Apache Kafka 2.8 is the least",
             )
         seen = Topic(name, topic_id, len(topic.partitions))
         if self._topics.named(name) != seen:
@@ -307,4 +351,7 @@ def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[s
     if not racks:
         return ()
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    return tuple(tuple(sorted({racks[node] for node in one.replica_nodes if node in racks})) for one in partitions)
+    return tuple(
+        tuple(sorted({racks[node] for node in one.replica_nodes if node in racks}))
+        for one in partitions
+    )

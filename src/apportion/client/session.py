@@ -58,7 +58,8 @@ from apportion.topics import IdPartition, TopicIdPartition
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
 SAID_AGAIN_S = 30.0
-AT_ONCE = 3  # a classic member may wait for its group, look up topics and say goodbye at the same time
+# a classic member may wait for its group, look up topics and say goodbye at the same time
+AT_ONCE = 3
 
 
 class Session:
@@ -75,12 +76,14 @@ class Session:
         before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Nothing runs yet. protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
+        """Nothing runs yet. protocol: "consumer" (KIP-848), "classic", or "streams", a classic
+        group of Kafka Streams.
 
-        before_join: called once, on a thread of the session, when the coordinator is known and has heard nothing of the member yet;
-        with AnotherSink the member does not join, and `refusal` says why.
-        settings: fields of the KIP-848 member's `Settings`, or of `ClassicSettings`, such as instance_id; with
-        "streams" also `streams`, the member's StreamsSettings.
+        before_join: called once, on a thread of the session, when the coordinator is known and has
+        heard nothing of the member yet; with AnotherSink the member does not join, and `refusal`
+        says why.
+        settings: fields of the KIP-848 member's `Settings`, or of `ClassicSettings`, such as
+        instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
         self.settings: MemberSettings
@@ -97,7 +100,11 @@ class Session:
         self._before_join = before_join
         self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
-            self._member, self._act, self._publish, self._crashed, errands=1 if protocol == "consumer" else AT_ONCE
+            self._member,
+            self._act,
+            self._publish,
+            self._crashed,
+            errands=1 if protocol == "consumer" else AT_ONCE,
         )
 
     # the owner's side
@@ -116,14 +123,22 @@ class Session:
         """
         with self._changed:
             if self._crash is not None:
-                raise RuntimeError(f"the session of group {self.settings.group_id!r} died: {self._crash!r}") from self._crash
+                raise RuntimeError(
+                    f"the session of group {self.settings.group_id!r} died: {self._crash!r}"
+                ) from self._crash
             return self._status
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
-        """Return the first status for which `ready` holds, or the present one after `timeout_ms`."""
+        """Return the first status for which `ready` holds, or the present one after
+        `timeout_ms`.
+        """
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
-            while self._crash is None and not ready(self._status) and (left := deadline - time.monotonic()) > 0:
+            while (
+                self._crash is None
+                and not ready(self._status)
+                and (left := deadline - time.monotonic()) > 0
+            ):
                 self._changed.wait(left)
         return self.status()
 
@@ -143,7 +158,13 @@ class Session:
         """
         topics = self.cluster.topics_by_id(partition.topic_id for partition in held)
         named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
-        return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
+        return tuple(
+            sorted(
+                TopicIdPartition(topic.name, topic.id, number)
+                for topic, number in named
+                if topic is not None
+            )
+        )
 
     def adopt(self, incarnation: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
         """Use exactly `held` from now on, and acknowledge it to the coordinator at once.
@@ -153,7 +174,10 @@ class Session:
         next status shows it.
         """
         mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
-        self._post_and_wait(Adopted(incarnation, mine), lambda view: view.incarnation != incarnation or view.owned == mine)
+        self._post_and_wait(
+            Adopted(incarnation, mine),
+            lambda view: view.incarnation != incarnation or view.owned == mine,
+        )
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Subscribe to these topics from the next heartbeat on."""
@@ -196,29 +220,47 @@ class Session:
         """
         if offsets:
             self._as_member(
-                lambda who, left: self.cluster.commit(self._group, offsets, who, metadata=metadata, patience_ms=left),
+                lambda who, left: self.cluster.commit(
+                    self._group, offsets, who, metadata=metadata, patience_ms=left
+                ),
                 patience_ms,
                 incarnation,
             )
 
     def committed(
-        self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
+        self,
+        places: Iterable[TopicIdPartition],
+        *,
+        incarnation: int | None = None,
+        patience_ms: int | None = None,
     ) -> dict[TopicIdPartition, int | None]:
         """Return the committed offset of each partition, None where there is none, fetched as this
         member.
         """
         return {
             place: one.offset
-            for place, one in self.committed_offsets(places, incarnation=incarnation, patience_ms=patience_ms).items()
+            for place, one in self.committed_offsets(
+                places, incarnation=incarnation, patience_ms=patience_ms
+            ).items()
         }
 
     def committed_offsets(
-        self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
+        self,
+        places: Iterable[TopicIdPartition],
+        *,
+        incarnation: int | None = None,
+        patience_ms: int | None = None,
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """Return the committed offset of each partition with its metadata, fetched as this member."""
+        """Return the committed offset of each partition with its metadata, fetched as this
+        member.
+        """
         wanted = tuple(places)
         return self._as_member(
-            lambda who, left: self.cluster.committed_offsets(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
+            lambda who, left: self.cluster.committed_offsets(
+                self._group, wanted, who, patience_ms=left
+            ),
+            patience_ms,
+            incarnation,
         )
 
     def history(self) -> tuple[MembershipEvent, ...]:
@@ -237,7 +279,11 @@ class Session:
         self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
-            while self._left is None and self._crash is None and (left := deadline - time.monotonic()) > 0:
+            while (
+                self._left is None
+                and self._crash is None
+                and (left := deadline - time.monotonic()) > 0
+            ):
                 self._changed.wait(left)
         self._driver.stop()
         return self._left is not None and self._left.is_confirmed
@@ -246,7 +292,9 @@ class Session:
     def _group(self) -> str:
         return self.settings.group_id
 
-    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None) -> V:
+    def _as_member(
+        self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None
+    ) -> V:
         """Call `ask` as the member, and again in the same incarnation if the epoch has moved on
         meanwhile.
         """
@@ -255,9 +303,15 @@ class Session:
         while True:
             view = self.status()
             if view.epoch <= 0 or view.incarnation != incarnation:
-                raise Refused(Code.UNKNOWN_MEMBER_ID, f"this member of group {self._group!r} has no place now ({view.state.value})")
+                raise Refused(
+                    Code.UNKNOWN_MEMBER_ID,
+                    f"this member of group {self._group!r} has no place now ({view.state.value})",
+                )
             try:
-                return ask(Membership(view.member_id, view.epoch, self.settings.instance_id), patience.left_ms())
+                return ask(
+                    Membership(view.member_id, view.epoch, self.settings.instance_id),
+                    patience.left_ms(),
+                )
             except Refused as refused:
                 if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
                     raise
@@ -309,13 +363,17 @@ class Session:
     def _find_coordinator(self, action: FindCoordinator) -> Event:
         self.cluster.forget_coordinator(action.group_id)
         try:
-            self.cluster.find_coordinator(action.group_id, timeout_ms=self.settings.request_timeout_ms)
+            self.cluster.find_coordinator(
+                action.group_id, timeout_ms=self.settings.request_timeout_ms
+            )
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
         return (
-            CoordinatorFound(action.request_id) if self._before_join is None else self._run_before_join(self._before_join, action)
+            CoordinatorFound(action.request_id)
+            if self._before_join is None
+            else self._run_before_join(self._before_join, action)
         )
 
     def _run_before_join(self, look: Callable[[], None], action: FindCoordinator) -> Event:
@@ -335,7 +393,10 @@ class Session:
     def _send(self, action: SendToCoordinator) -> Event:
         try:
             return Answered(
-                action.request_id, self.cluster.call(action.request, coordinator=self._group, timeout_ms=action.timeout_ms)
+                action.request_id,
+                self.cluster.call(
+                    action.request, coordinator=self._group, timeout_ms=action.timeout_ms
+                ),
             )
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
@@ -356,9 +417,15 @@ class Session:
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
 
-    def _record(self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
+    def _record(
+        self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = ""
+    ) -> None:
         with self._changed:
-            self._history.append(MembershipEvent(now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why))
+            self._history.append(
+                MembershipEvent(
+                    now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why
+                )
+            )
 
     def _publish(self) -> None:
         view = self._member.view()
@@ -374,7 +441,11 @@ class Session:
             ):
                 revoked = tuple(one for one in before.owned if one not in view.owned)
                 added = tuple(one for one in view.owned if one not in before.owned)
-                self._history.append(MembershipEvent(now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added))
+                self._history.append(
+                    MembershipEvent(
+                        now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added
+                    )
+                )
             self._changed.notify_all()
 
     def _crashed(self, error: BaseException) -> None:

@@ -31,14 +31,17 @@ class TaskRecord(NamedTuple):
 
 
 class StreamsConsumer(Consumer):
-    """A member of a Kafka Streams group that reads the records of its tasks. For one thread at a time.
+    """A member of a Kafka Streams group that reads the records of its tasks. For one thread at a
+    time.
 
-    application_id: the group; internal topics carry it in front of their names. topology: what all instances run, as `Topology`, or
-    as `topology_of` takes it. Options are those of `Consumer` and of STREAMS; `upgrade_from` is Kafka Streams' upgrade.from,
-    and `release` which of its releases this process speaks like, to try an upgrade out ("future": one that does not exist yet).
-    on_tasks: called inside poll with a `TaskShare` when tasks came or went, after `on_revoked` or `on_lost` with the partitions of
-    those that went. If it raises, so does poll, and the next poll calls it again. It is part of the poll, so what it restores has
-    to be restored within `max_poll_interval_ms`.
+    application_id: the group; internal topics carry it in front of their names. topology: what all
+    instances run, as `Topology`, or as `topology_of` takes it. Options are those of `Consumer` and
+    of STREAMS; `upgrade_from` is Kafka Streams' upgrade.from, and `release` which of its releases
+    this process speaks like, to try an upgrade out ("future": one that does not exist yet).
+    on_tasks: called inside poll with a `TaskShare` when tasks came or went, after `on_revoked` or
+    `on_lost` with the partitions of those that went. If it raises, so does poll, and the next poll
+    calls it again. It is part of the poll, so what it restores has to be restored within
+    `max_poll_interval_ms`.
     """
 
     def __init__(
@@ -58,7 +61,8 @@ class StreamsConsumer(Consumer):
         )  # as of the last look; as far as taken up; as the owner heard last
         self._last_handled: tuple[TaskShare, Assignment] = (self._assigned_tasks, ())
         self._task_by_partition: dict[TopicPartition, TaskId] = {}
-        self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
+        # those that the owner has heard of, and so has restored
+        self._running: tuple[TaskId, ...] = ()
         self._revoked_tasks: list[TaskId] = []  # since the owner heard last
         self._has_unreported_change = False  # there is something that the owner has not heard
         self._reported_sums: dict[TaskId, int] = {}
@@ -79,7 +83,12 @@ class StreamsConsumer(Consumer):
             probing_interval_ms=streams["probing_rebalance_interval_ms"],
         )
         defaults = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
-        super().__init__(bootstrap_servers, application_id, topics=self.topology.source_topics, **(defaults | others))
+        super().__init__(
+            bootstrap_servers,
+            application_id,
+            topics=self.topology.source_topics,
+            **(defaults | others),
+        )
 
     @property
     def tasks(self) -> TaskShare:
@@ -91,15 +100,22 @@ class StreamsConsumer(Consumer):
     def poll_tasks(self, timeout_ms: int = 1_000) -> list[TaskRecord]:
         """Return the next records with their tasks, as `poll` does."""
         return [
-            TaskRecord(self._task_by_partition[TopicPartition(record.topic, record.partition)], record)
+            TaskRecord(
+                self._task_by_partition[TopicPartition(record.topic, record.partition)], record
+            )
             for record in self.poll(timeout_ms)
         ]
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """RuntimeError for any topics but those of the topology, from which follows what is read."""
+        """RuntimeError for any topics but those of the topology, from which follows what is
+        read.
+        """
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         if names != self.topology.source_topics:
-            raise RuntimeError(f"a Streams group reads the topics of its topology, {', '.join(self.topology.source_topics)}")
+            raise RuntimeError(
+                "a Streams group reads the topics of its topology, "
+                f"{', '.join(self.topology.source_topics)}"
+            )
         super().subscribe(names)
 
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
@@ -112,7 +128,9 @@ class StreamsConsumer(Consumer):
         that the topology does not have, and for a value that is no sum of offsets.
         """
         if not isinstance(offset_sums, Mapping):
-            raise ValueError(f"offset_sums must map tasks to sums of offsets, not be {offset_sums!r}")
+            raise ValueError(
+                f"offset_sums must map tasks to sums of offsets, not be {offset_sums!r}"
+            )
         for task, offset_sum in offset_sums.items():
             if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")
@@ -158,10 +176,16 @@ class StreamsConsumer(Consumer):
         self._report_tasks()
 
     def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
-        """The group does not hear any more that this process runs what it has let go of; before it may give that to others."""
+        """The group does not hear any more that this process runs what it has let go of; before it
+        may give that to others.
+        """
         super()._drop_partitions(gone)
         lost = {place.topic_partition: None for place in gone}
-        kept = {task: places for task, places in self._active_tasks.active.items() if not any(place in lost for place in places)}
+        kept = {
+            task: places
+            for task, places in self._active_tasks.active.items()
+            if not any(place in lost for place in places)
+        }
         self._revoked_tasks += [task for task in self._active_tasks.active if task not in kept]
         self._active_tasks = replace(self._active_tasks, active=kept)
         self._running = tuple(task for task in self._running if task in kept)
@@ -180,36 +204,68 @@ class StreamsConsumer(Consumer):
             and self._adopted is self._last_handled[1]
         ):
             return
-        self._last_handled, self._has_unreported_change = (self._assigned_tasks, self._adopted), True
+        self._last_handled, self._has_unreported_change = (
+            (self._assigned_tasks, self._adopted),
+            True,
+        )
         self._active_tasks = share = self._complete_tasks()
-        back = [task for task in self._revoked_tasks if task in share.active and task in self._reported_tasks.active]
+        back = [
+            task
+            for task in self._revoked_tasks
+            if task in share.active and task in self._reported_tasks.active
+        ]
         if back:
             without = {task: places for task, places in share.active.items() if task not in back}
             self._call_on_tasks(replace(share, active=without))
         self._call_on_tasks(share)
-        self._revoked_tasks, self._running, self._has_unreported_change = [], tuple(share.active), False
+        self._revoked_tasks, self._running, self._has_unreported_change = (
+            [],
+            tuple(share.active),
+            False,
+        )
         self._send_offset_sums()
 
     def _complete_tasks(self) -> TaskShare:
-        """Return the assigned tasks of which every partition is adopted, and those not revoked yet."""
+        """Return the assigned tasks of which every partition is adopted, and those not revoked
+        yet.
+        """
         owned, given = dict.fromkeys(self.assignment), self._assigned_tasks
-        whole = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
-        kept = {task: places for task, places in self._active_tasks.active.items() if all(place in owned for place in places)}
+        whole = {
+            task: places
+            for task, places in given.active.items()
+            if all(place in owned for place in places)
+        }
+        kept = {
+            task: places
+            for task, places in self._active_tasks.active.items()
+            if all(place in owned for place in places)
+        }
         active = kept | whole
-        self._task_by_partition = {place: task for task, places in active.items() for place in places}
+        self._task_by_partition = {
+            place: task for task, places in active.items() for place in places
+        }
         return replace(given, active=active)
 
     def _call_on_tasks(self, share: TaskShare) -> None:
         before = self._reported_tasks
-        if self._on_tasks is not None and (before.active, before.standby) != (share.active, share.standby):
+        if self._on_tasks is not None and (before.active, before.standby) != (
+            share.active,
+            share.standby,
+        ):
             self._on_tasks(share)
         self._reported_tasks = share
 
     def _send_offset_sums(self) -> None:
-        self._session.report(TaskOffsetSums(self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation))
+        self._session.report(
+            TaskOffsetSums(
+                self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation
+            )
+        )
 
 
-def whole_tasks(places: Iterable[TopicIdPartition], given: TaskShare) -> tuple[TopicIdPartition, ...]:
+def whole_tasks(
+    places: Iterable[TopicIdPartition], given: TaskShare
+) -> tuple[TopicIdPartition, ...]:
     """Return the partitions of tasks that are complete among `places`.
 
     A task that also reads a topic which has not been seen yet has to wait for it.

@@ -1,4 +1,6 @@
-"""The options of `apportion.StreamsConsumer` beside those of a Consumer, by Kafka Streams' names and within its bounds."""
+"""The options of `apportion.StreamsConsumer` beside those of a Consumer, by Kafka Streams' names
+and within its bounds.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -9,36 +11,72 @@ from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
 from apportion.settings import Setting, bounds_fault_or_none, declared
 
 CHOICE = ("highavailability", "sticky")
-"""The task assignors that an application can choose; `fallback` is for when the ends of changelogs are unknown."""
+"""The task assignors that an application can choose; `fallback` is for when the ends of changelogs
+are unknown.
+"""
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
 class StreamsOptions(MemberOptions, total=False):
-    """The options of `apportion.StreamsConsumer`: those of every member, and Kafka Streams' own under its names."""
+    """The options of `apportion.StreamsConsumer`: those of every member, and Kafka Streams' own
+    under its names.
+    """
 
     process_id: Annotated[
-        bytes | None, Setting("The 16 bytes that name this process to the group.", default_words="drawn at random")
+        bytes | None,
+        Setting(
+            "The 16 bytes that name this process to the group.", default_words="drawn at random"
+        ),
     ]
-    application_server: Annotated[str, Setting("host:port where other instances reach this one (interactive queries).", "")]
+    application_server: Annotated[
+        str, Setting("host:port where other instances reach this one (interactive queries).", "")
+    ]
     client_tags: Annotated[
         Mapping[str, str],
-        Setting("Tags of this process, such as its zone, for standby tasks (KIP-708).", MappingProxyType({}), default_words="none"),
+        Setting(
+            "Tags of this process, such as its zone, for standby tasks (KIP-708).",
+            MappingProxyType({}),
+            default_words="none",
+        ),
     ]
     upgrade_from: Annotated[
         str | None,
-        Setting("The oldest release among the other instances during a rolling upgrade, such as 3.9.", default_words="none"),
+        Setting(
+            "The oldest release among the other instances during a rolling upgrade, such as 3.9.",
+            default_words="none",
+        ),
     ]
-    release: Annotated[str, Setting("The release of Kafka Streams whose metadata version this process speaks.", NEWEST_RELEASE)]
-    task_assignor: Annotated[str, Setting("The task assignor, where this process leads.", "highavailability", choices=CHOICE)]
-    num_standby_replicas: Annotated[int, Setting("Standby tasks for each stateful task.", 0, at_least=0, at_most=2**31 - 1)]
+    release: Annotated[
+        str,
+        Setting(
+            "The release of Kafka Streams whose metadata version this process speaks.",
+            NEWEST_RELEASE,
+        ),
+    ]
+    task_assignor: Annotated[
+        str,
+        Setting("The task assignor, where this process leads.", "highavailability", choices=CHOICE),
+    ]
+    num_standby_replicas: Annotated[
+        int, Setting("Standby tasks for each stateful task.", 0, at_least=0, at_most=2**31 - 1)
+    ]
     acceptable_recovery_lag: Annotated[
         int,
         Setting(
-            "Records that a process may lack of a task's state and still run it at once.", 10_000, at_least=0, at_most=2**63 - 1
+            "Records that a process may lack of a task's state and still run it at once.",
+            10_000,
+            at_least=0,
+            at_most=2**63 - 1,
         ),
     ]
     max_warmup_replicas: Annotated[
-        int, Setting("Tasks that may warm up on other processes at one time (KIP-441).", 2, at_least=1, at_most=2**31 - 1)
+        int,
+        Setting(
+            "Tasks that may warm up on other processes at one time (KIP-441).",
+            2,
+            at_least=1,
+            at_most=2**31 - 1,
+        ),
     ]
     probing_rebalance_interval_ms: Annotated[
         int,
@@ -51,7 +89,11 @@ class StreamsOptions(MemberOptions, total=False):
     ]
     rack_aware_assignment_tags: Annotated[
         Sequence[str],
-        Setting("Tags in which standby tasks shall differ from their active task (KIP-708).", (), default_words="none"),
+        Setting(
+            "Tags in which standby tasks shall differ from their active task (KIP-708).",
+            (),
+            default_words="none",
+        ),
     ]
     on_tasks: Annotated[
         Callable[[TaskShare], object] | None,
@@ -61,7 +103,9 @@ class StreamsOptions(MemberOptions, total=False):
 
 FREE = tuple(declared(MemberOptions))
 """Options of a Consumer in which a Streams group leaves a choice."""
-STREAMS: dict[str, Any] = {name: setting.default for name, setting in declared(StreamsOptions).items() if name not in FREE}
+STREAMS: dict[str, Any] = {
+    name: setting.default for name, setting in declared(StreamsOptions).items() if name not in FREE
+}
 """Each option of Kafka Streams with its default."""
 DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
 """Options of a Consumer that a Streams group leaves no choice in."""
@@ -89,33 +133,47 @@ def _is_text(value: object, longest: int = 1_000) -> bool:
 
 def _are_tags(value: object) -> bool:
     return isinstance(value, Mapping) and all(
-        _is_text(name, LONGEST_TAG_NAME) and _is_text(tag, LONGEST_TAG) for name, tag in value.items()
+        _is_text(name, LONGEST_TAG_NAME) and _is_text(tag, LONGEST_TAG)
+        for name, tag in value.items()
     )
 
 
 RULES = {
-    "process_id": Rule(lambda value: value is None or (isinstance(value, bytes) and len(value) == 16), "be 16 bytes"),
+    "process_id": Rule(
+        lambda value: value is None or (isinstance(value, bytes) and len(value) == 16),
+        "be 16 bytes",
+    ),
     "application_server": Rule(_is_text, 'be "host:port"'),
     "client_tags": Rule(
         lambda value: _are_tags(value) and len(value) <= MOST_TAGS,
-        f"map at most {MOST_TAGS} names of at most {LONGEST_TAG_NAME} letters to texts of at most {LONGEST_TAG}",
+        f"map at most {MOST_TAGS} names of at most {LONGEST_TAG_NAME} letters to texts of "
+        f"at most {LONGEST_TAG}",
     ),
-    "upgrade_from": Rule(lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'),
+    "upgrade_from": Rule(
+        lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'
+    ),
     "release": Rule(_is_text, 'name a release, such as "4.3"'),
     "task_assignor": Rule(lambda value: value in CHOICE, f"be one of {', '.join(CHOICE)}"),
     "rack_aware_assignment_tags": Rule(
-        lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value), "be a list of names of tags"
+        lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value),
+        "be a list of names of tags",
     ),
-    "on_tasks": Rule(lambda value: value is None or callable(value), "be a function of a TaskShare"),
+    "on_tasks": Rule(
+        lambda value: value is None or callable(value), "be a function of a TaskShare"
+    ),
     **{name: _whole(name) for name in STREAMS if declared(StreamsOptions)[name].type is int},
 }
 
 
 def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those of STREAMS with their values, and the others as they are; ValueError, one sentence, for one that cannot be meant."""
+    """Those of STREAMS with their values, and the others as they are; ValueError, one sentence, for
+    one that cannot be meant.
+    """
     for name in DECIDED:
         if name in options:
-            raise ValueError(f"{name} cannot be chosen: the members of a Streams group agree on it by themselves")
+            raise ValueError(
+                f"{name} cannot be chosen: the members of a Streams group agree on it by themselves"
+            )
     if "topics" in options:
         raise ValueError("topics cannot be chosen: a Streams group reads those of its topology")
     check_names(options, (*STREAMS, *FREE), has_tasks=True)
@@ -125,5 +183,7 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
             raise ValueError(f"{name} must {RULES[name].must}, not {value!r}")
     for name in chosen["rack_aware_assignment_tags"]:
         if name not in chosen["client_tags"]:
-            raise ValueError(f"rack_aware_assignment_tags names {name!r}, which is not in client_tags")
+            raise ValueError(
+                f"rack_aware_assignment_tags names {name!r}, which is not in client_tags"
+            )
     return chosen, {name: value for name, value in options.items() if name not in STREAMS}

@@ -13,14 +13,19 @@ from apportion.wire.messages.fetch import AbortedTransaction
 
 
 class Visible(NamedTuple):
-    """The batches that may be seen, in order, and the offset after everything that was looked at."""
+    """The batches that may be seen, in order, and the offset after everything that was looked
+    at.
+    """
 
     batches: tuple[memoryview, ...]
     next_offset: int
 
 
 def visible(
-    records: bytes | memoryview, aborted: Iterable[AbortedTransaction], position: int, before: int | None = None
+    records: bytes | memoryview,
+    aborted: Iterable[AbortedTransaction],
+    position: int,
+    before: int | None = None,
 ) -> Visible:
     """Return the batches with data at or after `position` that start below `before`.
 

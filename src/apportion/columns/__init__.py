@@ -1,1 +1,3 @@
-"""Record batches to Arrow. Start at `read.py`; only this package below floor 5 imports numba and pyarrow."""
+"""Record batches to Arrow. Start at `read.py`; only this package below floor 5 imports numba and
+pyarrow.
+"""

@@ -1,7 +1,9 @@
-"""The compiled loops: records of one batch into the columns of a table, every byte checked before it is read.
+"""The compiled loops: records of one batch into the columns of a table, every byte checked before
+it is read.
 
-Positions are unsigned and copies go through one memcpy, because signed indexes and byte loops are four times slower. An error
-needs no name here: the caller decodes the batch again in Python and lets that say what is wrong.
+Positions are unsigned and copies go through one memcpy, because signed indexes and byte loops are
+four times slower. An error needs no name here: the caller decodes the batch again in Python and
+lets that say what is wrong.
 """
 
 from collections.abc import Callable
@@ -17,15 +19,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 ZERO, ONE, THREE, SEVEN = (np.uint64(n) for n in (0, 1, 3, 7))
 MORE, LOW = np.uint64(128), np.uint64(127)
 BAD = np.uint64(1 << 63)
-"""A position after every end: a varint that cannot be read ends here, and so does everything read from here."""
+"""A position after every end: a varint that cannot be read ends here, and so does everything read
+from here.
+"""
 
 MOST_MS = (1 << 63) // 1000 - 1
-ROWS, KEY_END, VALUE_END, KEY_NULLS, VALUE_NULLS, HEADERS, NAME_END, HEADER_VALUE_END, HEADER_VALUE_NULLS = range(9)
+(
+    ROWS,
+    KEY_END,
+    VALUE_END,
+    KEY_NULLS,
+    VALUE_NULLS,
+    HEADERS,
+    NAME_END,
+    HEADER_VALUE_END,
+    HEADER_VALUE_NULLS,
+) = range(9)
 """What `tally` counts: rows, bytes and nulls so far."""
 
 
 def compile_on_first_use(function: F) -> F:
-    """`function` compiled on its first call, kept on disk where some cache directory can be written."""
+    """`function` compiled on its first call, kept on disk where some cache directory can be
+    written.
+    """
     try:
         return cast("F", njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba found no directory for its cache
@@ -34,7 +50,9 @@ def compile_on_first_use(function: F) -> F:
 
 def _memcpy(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        ends = [context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2)]
+        ends = [
+            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2)
+        ]
         there, here = builder.gep(ends[0], [args[1]]), builder.gep(ends[1], [args[3]])
         cgutils.raw_memcpy(builder, there, here, args[4], 1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
@@ -43,7 +61,9 @@ def _memcpy(typing: Any, target: Any, at: Any, source: Any, start: Any, size: An
 
 
 copy: Any = intrinsic(_memcpy)
-"""`copy(target, at, source, start, size)`: `target[at:at + size] = source[start:start + size]`, unsigned and without a check."""
+"""`copy(target, at, source, start, size)`: `target[at:at + size] = source[start:start + size]`,
+unsigned and without a check.
+"""
 
 
 @compile_on_first_use
@@ -107,9 +127,14 @@ def after_headers(body: Any, at: Any, end: Any, count: Any) -> Any:
 
 
 @compile_on_first_use
-def put(target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: Any, size: Any) -> Any:
-    """Row `row` of a binary column that starts at `start` holds `body[at:at + size]`, or null; where the next row starts."""
-    length = np.uint64(max(size, 0))  # without a branch, or numba counts references to `target` in every row: four times slower
+def put(
+    target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: Any, size: Any
+) -> Any:
+    """Row `row` of a binary column that starts at `start` holds `body[at:at + size]`, or null;
+    where the next row starts.
+    """
+    # without a branch, or numba counts references to `target` in every row: four times slower
+    length = np.uint64(max(size, 0))
     copy(target, start, body, at, length)
     start += length
     bits[row >> THREE] &= np.uint8(~(np.uint64(size < 0) << (row & SEVEN)))
@@ -118,18 +143,32 @@ def put(target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: 
 
 
 @compile_on_first_use
-def decode_records(body: Any, header: Any, longs: Any, ints: Any, bits: Any, keys: Any, values: Any, tally: Any) -> Any:
+def decode_records(
+    body: Any, header: Any, longs: Any, ints: Any, bits: Any, keys: Any, values: Any, tally: Any
+) -> Any:
     """The records of `body` stand behind the rows that the columns have; False if one is malformed.
 
-    header: count, base offset, last offset delta, base time in ms, timestamp type, and the span of offsets that is wanted.
-    longs: offset, time in us. ints: ends of keys and of values (one more than rows), timestamp type, where the headers start in
-    `body` and how many they are. bits: validity of keys and of values, all ones. keys, values: room for `len(body)` more bytes.
-    Longer than a screen by a little: each field is read once, and a call per field costs a tenth of the speed.
+    header: count, base offset, last offset delta, base time in ms, timestamp type, and the span of
+    offsets that is wanted.
+    longs: offset, time in us. ints: ends of keys and of values (one more than rows), timestamp
+    type, where the headers start in `body` and how many they are. bits: validity of keys and of
+    values, all ones. keys, values: room for `len(body)` more bytes. Longer than a screen by a
+    little: each field is read once, and a call per field costs a tenth of the speed.
     """
     count, base, last_delta, base_ms, kind, wanted_from, wanted_before = header
     offsets, times, key_bits, value_bits = longs[0], longs[1], bits[0], bits[1]
-    key_ends, value_ends, kinds, headers_at, header_counts = ints[0], ints[1], ints[2], ints[3], ints[4]
-    row, key_end, value_end = np.uint64(tally[ROWS]), np.uint64(tally[KEY_END]), np.uint64(tally[VALUE_END])
+    key_ends, value_ends, kinds, headers_at, header_counts = (
+        ints[0],
+        ints[1],
+        ints[2],
+        ints[3],
+        ints[4],
+    )
+    row, key_end, value_end = (
+        np.uint64(tally[ROWS]),
+        np.uint64(tally[KEY_END]),
+        np.uint64(tally[VALUE_END]),
+    )
     at, end, last = ZERO, np.uint64(body.size), np.int64(-1)
     key_nulls, value_nulls, headers = tally[KEY_NULLS], tally[VALUE_NULLS], tally[HEADERS]
     for _ in range(count):
@@ -158,7 +197,9 @@ def decode_records(body: Any, header: Any, longs: Any, ints: Any, bits: Any, key
         if wanted_from <= offset < wanted_before:
             offsets[row], times[row], kinds[row] = offset, time_ms * 1000, kind
             key_end = put(keys, key_ends, key_bits, row, key_end, body, key_at, key_size)
-            value_end = put(values, value_ends, value_bits, row, value_end, body, value_at, value_size)
+            value_end = put(
+                values, value_ends, value_bits, row, value_end, body, value_at, value_size
+            )
             key_nulls += key_size < 0
             value_nulls += value_size < 0
             headers_at[row], header_counts[row] = header_at, header_count
@@ -170,11 +211,15 @@ def decode_records(body: Any, header: Any, longs: Any, ints: Any, bits: Any, key
 
 
 @compile_on_first_use
-def decode_headers(body: Any, rows: Any, ints: Any, lists: Any, fields: Any, names: Any, values: Any, tally: Any) -> None:
-    """The headers of these rows, which `decode_records` has checked, stand behind those that the columns have.
+def decode_headers(
+    body: Any, rows: Any, ints: Any, lists: Any, fields: Any, names: Any, values: Any, tally: Any
+) -> None:
+    """The headers of these rows, which `decode_records` has checked, stand behind those that the
+    columns have.
 
-    rows: the first and the one behind the last. ints: as in `decode_records`. lists: ends of rows, in headers, and their validity,
-    all ones. fields: ends of names and values, and their validity, all ones. names, values: room for `len(body)` more bytes.
+    rows: the first and the one behind the last. ints: as in `decode_records`. lists: ends of rows,
+    in headers, and their validity, all ones. fields: ends of names and values, and their validity,
+    all ones. names, values: room for `len(body)` more bytes.
     """
     ends, valid = lists
     header = np.uint64(ends[rows[0]])
@@ -186,8 +231,12 @@ def decode_headers(body: Any, rows: Any, ints: Any, lists: Any, fields: Any, nam
             name_size, name_at = varint(body, at, stop)
             value_size, value_at = varint(body, skip(name_at, name_size), stop)
             at = skip(value_at, value_size)
-            name_end = put(names, fields[0][0], fields[1][0], header, name_end, body, name_at, name_size)
-            value_end = put(values, fields[0][1], fields[1][1], header, value_end, body, value_at, value_size)
+            name_end = put(
+                names, fields[0][0], fields[1][0], header, name_end, body, name_at, name_size
+            )
+            value_end = put(
+                values, fields[0][1], fields[1][1], header, value_end, body, value_at, value_size
+            )
             tally[HEADER_VALUE_NULLS] += value_size < 0
             header += ONE
         if ints[4, row] == 0:

@@ -1,7 +1,9 @@
-"""Fetched record batches to Arrow: the rows of one partition with the columns of Spark's Kafka source.
+"""Fetched record batches to Arrow: the rows of one partition with the columns of Spark's Kafka
+source.
 
-Control batches are passed over. Aborted transactions are not: a reader that wants only committed records must not be given
-them. This module does not know whether the bytes cover the whole span that was asked for.
+Control batches are passed over. Aborted transactions are not: a reader that wants only committed
+records must not be given them. This module does not know whether the bytes cover the whole span
+that was asked for.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,13 +43,18 @@ def to_arrow(
 ) -> Iterator[pa.RecordBatch]:
     """The records in `buffers` from `from_offset` up to, not including, `before_offset`.
 
-    buffers: whole record batches in ascending order, one after the other; one that is cut off at a buffer's end is left out.
-    Each may change once the next is asked for. rows_per_batch: at most so many rows come at once.
-    headers are null for a record without any. DecodeError names the topic, the partition and the offset.
+    buffers: whole record batches in ascending order, one after the other; one that is cut off at a
+    buffer's end is left out. Each may change once the next is asked for. rows_per_batch: at most so
+    many rows come at once. headers are null for a record without any. DecodeError names the topic,
+    the partition and the offset.
     """
-    reader = _Reader(topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch)
+    reader = _Reader(
+        topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch
+    )
     try:
-        for buffer in (buffers,) if isinstance(buffers, bytes | bytearray | memoryview) else buffers:
+        for buffer in (
+            (buffers,) if isinstance(buffers, bytes | bytearray | memoryview) else buffers
+        ):
             yield from reader.read(buffer)
         yield from reader.flush()
     except DecodeError as error:
@@ -60,7 +67,9 @@ class _Reader:
     offset: where the batch starts that is being read, for whoever must say what went wrong.
     """
 
-    def __init__(self, topic: str, partition: int, span: OffsetRange, include_headers: bool, most_rows: int) -> None:
+    def __init__(
+        self, topic: str, partition: int, span: OffsetRange, include_headers: bool, most_rows: int
+    ) -> None:
         self.offset = span.start
         self._span = span
         self._include_headers = include_headers
@@ -76,8 +85,14 @@ class _Reader:
             header = read_header(batch)
             self.offset = header.base_offset
             if header.base_offset < 0 or header.last_offset >= 1 << 63:
-                raise DecodeError(f"a record batch at the offsets {header.base_offset} to {header.last_offset}")
-            if not header.is_control and header.last_offset >= self._span.start and header.base_offset < self._span.end:
+                raise DecodeError(
+                    f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
+                )
+            if (
+                not header.is_control
+                and header.last_offset >= self._span.start
+                and header.base_offset < self._span.end
+            ):
                 body = self._room.decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
                 if header.count * SHORTEST_RECORD_BYTES > len(body):
                     raise DecodeError(f"{header.count} records in {len(body)} bytes")
@@ -90,7 +105,10 @@ class _Reader:
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the buffered rows and begin a buffer with room for `next_rows`."""
-        full, self._rows = self._rows, RowBuffer(max(self._most_rows, next_rows), self._include_headers, like=self._rows)
+        full, self._rows = (
+            self._rows,
+            RowBuffer(max(self._most_rows, next_rows), self._include_headers, like=self._rows),
+        )
         try:
             key, value, *numbers = full.arrays()
         except pa.ArrowInvalid:
@@ -105,7 +123,9 @@ class _Reader:
 
 
 def _reason(batch: memoryview) -> DecodeError:
-    """Return the reason for which `batch` was refused: the Python decoder names it, the kernels do not."""
+    """Return the reason for which `batch` was refused: the Python decoder names it, the kernels do
+    not.
+    """
     try:
         decode_batch(batch)
     except DecodeError as error:

@@ -1,4 +1,6 @@
-"""The columns of one Arrow record batch while they fill: NumPy arrays that Arrow takes over without a copy."""
+"""The columns of one Arrow record batch while they fill: NumPy arrays that Arrow takes over without
+a copy.
+"""
 
 from typing import Any, NamedTuple
 
@@ -23,10 +25,14 @@ from apportion.wire.batch import BatchHeader
 
 Array = NDArray[Any]
 
-HEADER_TYPE = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+HEADER_TYPE = pa.list_(
+    pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+)
 TIME_TYPE = pa.timestamp("us", "UTC")
 GROUP_BYTES = 64 << 20
-"""Kafka batches share a buffer up to this many bytes. One batch alone may be larger: still far from Arrow's 2 GiB."""
+"""Kafka batches share a buffer up to this many bytes. One batch alone may be larger: still far from
+Arrow's 2 GiB.
+"""
 
 
 class OffsetRange(NamedTuple):
@@ -69,7 +75,9 @@ class RowBuffer:
         self._headers = HeaderBuffer(capacity, guess) if with_headers else None
 
     def reserve(self, rows: int, size_bytes: int) -> bool:
-        """Reserve room for rows and bytes; return False if there is too little. An empty buffer takes any bytes."""
+        """Reserve room for rows and bytes; return False if there is too little. An empty buffer
+        takes any bytes.
+        """
         is_empty = self._free_bytes == GROUP_BYTES
         if rows > self._free_rows or (size_bytes > self._free_bytes and not is_empty):
             return False
@@ -77,13 +85,22 @@ class RowBuffer:
         return True
 
     def append(self, body: memoryview, header: BatchHeader, span: OffsetRange) -> bool:
-        """Append the records of `body` within the offset range; return False if a record is malformed."""
+        """Append the records of `body` within the offset range; return False if a record is
+        malformed.
+        """
         octets = np.frombuffer(body, np.uint8)
         first = int(self.counters[ROWS])
         self._keys.reserve(int(self.counters[KEY_END]), len(octets))
         self._values.reserve(int(self.counters[VALUE_END]), len(octets))
         base_ms = header.max_timestamp_ms if header.timestamp_type else header.first_timestamp_ms
-        facts = (header.count, header.base_offset, header.last_offset_delta, base_ms, header.timestamp_type, *span)
+        facts = (
+            header.count,
+            header.base_offset,
+            header.last_offset_delta,
+            base_ms,
+            header.timestamp_type,
+            *span,
+        )
         columns = (self._longs, self._ints, self._bits, self._keys.bytes, self._values.bytes)
         if not decode_records(octets, facts, *columns, self.counters):
             return False
@@ -92,10 +109,14 @@ class RowBuffer:
         return True
 
     def arrays(self) -> list[pa.Array]:
-        """Return the rows so far: key, value, offset, timestamp, timestampType and, if kept, headers."""
+        """Return the rows so far: key, value, offset, timestamp, timestampType and, if kept,
+        headers.
+        """
         rows = int(self.counters[ROWS])
         keys = _binary(rows, self._bits[0], self._ints[0], self._keys, self.counters[KEY_NULLS])
-        values = _binary(rows, self._bits[1], self._ints[1], self._values, self.counters[VALUE_NULLS])
+        values = _binary(
+            rows, self._bits[1], self._ints[1], self._values, self.counters[VALUE_NULLS]
+        )
         offsets = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(self._longs[0])])
         times = pa.Array.from_buffers(TIME_TYPE, rows, [None, pa.py_buffer(self._longs[1])])
         kinds = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(self._ints[2])])
@@ -115,7 +136,9 @@ class HeaderBuffer:
         self._values = BinaryBuffer(_initial_bytes(guess[HEADER_VALUE_END]))
 
     def add(self, body: Array, rows: tuple[int, int], ints: Array, tally: Array) -> None:
-        """Append the headers of `rows` (first, one behind the last), which were decoded from `body`."""
+        """Append the headers of `rows` (first, one behind the last), which were decoded from
+        `body`.
+        """
         headers = int(tally[HEADERS])
         if headers >= self._ends.shape[1]:
             self._ends = _widened(self._ends, 2 * headers + 1, 0)
@@ -123,14 +146,22 @@ class HeaderBuffer:
         self._names.reserve(int(tally[NAME_END]), len(body))
         self._values.reserve(int(tally[HEADER_VALUE_END]), len(body))
         lists, fields = (self._rows, self._row_bits), (self._ends, self._bits)
-        decode_headers(body, rows, ints, lists, fields, self._names.bytes, self._values.bytes, tally)
+        decode_headers(
+            body, rows, ints, lists, fields, self._names.bytes, self._values.bytes, tally
+        )
 
     def array(self, rows: int, tally: Array) -> pa.Array:
-        """Return the headers of the first `rows` rows; pyarrow.ArrowInvalid if a name is not UTF-8."""
+        """Return the headers of the first `rows` rows; pyarrow.ArrowInvalid if a name is not
+        UTF-8.
+        """
         headers = int(tally[HEADERS])
-        names = pa.Array.from_buffers(pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names))
+        names = pa.Array.from_buffers(
+            pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names)
+        )
         names.validate(full=True)
-        values = _binary(headers, self._bits[1], self._ends[1], self._values, tally[HEADER_VALUE_NULLS])
+        values = _binary(
+            headers, self._bits[1], self._ends[1], self._values, tally[HEADER_VALUE_NULLS]
+        )
         pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE.value_type))
         buffers = [pa.py_buffer(self._row_bits), pa.py_buffer(self._rows)]
         return pa.Array.from_buffers(HEADER_TYPE, rows, buffers, children=[pairs])
@@ -147,7 +178,11 @@ def _widened(columns: Array, width: int, rest: int) -> Array:
 
 
 def _buffers(bits: Array | None, ends: Array, octets: BinaryBuffer) -> list[pa.Buffer | None]:
-    return [None if bits is None else pa.py_buffer(bits), pa.py_buffer(ends), pa.py_buffer(octets.bytes[: ends[-1]])]
+    return [
+        None if bits is None else pa.py_buffer(bits),
+        pa.py_buffer(ends),
+        pa.py_buffer(octets.bytes[: ends[-1]]),
+    ]
 
 
 def _binary(rows: int, bits: Array, ends: Array, octets: BinaryBuffer, nulls: int) -> pa.Array:

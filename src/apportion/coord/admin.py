@@ -20,7 +20,11 @@ from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
-from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 from apportion.wire.messages.describe_groups import NOT_ASKED
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -28,12 +32,16 @@ CLASSIC, CONSUMER = 0, 1
 """Member types of ConsumerGroupDescribe, by protocol."""
 
 
-def describe_consumer_groups(turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
+def describe_consumer_groups(
+    turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]
+) -> None:
     """Describe every named consumer group. Errors for one group: INVALID_GROUP_ID,
     GROUP_ID_NOT_FOUND.
     """
     operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(_described_group(turn, group_id, operations) for group_id in request.body.group_ids)
+    groups = tuple(
+        _described_group(turn, group_id, operations) for group_id in request.body.group_ids
+    )
     turn.reply(request.ticket, ConsumerGroupDescribeResponse(groups=groups))
 
 
@@ -49,12 +57,17 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
         group_epoch=group.saved.epoch,
         assignment_epoch=group.saved.assignment_epoch,
         assignor_name=group.assignor(turn.settings.group_consumer_assignors),
-        members=tuple(_described_member(group, member, turn.topics) for _, member in sorted(group.saved.members.items())),
+        members=tuple(
+            _described_member(group, member, turn.topics)
+            for _, member in sorted(group.saved.members.items())
+        ),
         authorized_operations=operations,
     )
 
 
-def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> described.Member:
+def _described_member(
+    group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics
+) -> described.Member:
     metadata, units = member.metadata, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
@@ -106,7 +119,8 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
     passing = (
         group
         for group in sorted(listed, key=lambda group: group.group_id)
-        if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+        if (not states or group.group_state.lower() in states)
+        and (not types or group.group_type in types)
     )
     turn.reply(request.ticket, ListGroupsResponse(groups=tuple(passing)))
 

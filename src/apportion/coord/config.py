@@ -1,6 +1,8 @@
-"""What an operator may set about groups: Kafka's names with dots as underscores, Kafka's rules, one clear sentence for a fault.
+"""What an operator may set about groups: Kafka's names with dots as underscores, Kafka's rules, one
+clear sentence for a fault.
 
-Defaults are Kafka's, except where groups settle faster here: the heartbeat interval and both consumer minima.
+Defaults are Kafka's, except where groups settle faster here: the heartbeat interval and both
+consumer minima.
 """
 
 from dataclasses import dataclass
@@ -34,9 +36,11 @@ MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings that were checked: a value of this class keeps every rule. ValueError says which one a value would break.
+    """Settings that were checked: a value of this class keeps every rule. ValueError says which one
+    a value would break.
 
-    group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without a file takes 3,000.
+    group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without
+    a file takes 3,000.
     """
 
     group_min_session_timeout_ms: Annotated[
@@ -46,9 +50,15 @@ class GroupSettings:
         int, Setting("The longest session timeout that a classic member may ask for.", at_least=1)
     ] = 1_800_000
     group_initial_rebalance_delay_ms: Annotated[
-        int, Setting("How long the first rebalance of an empty classic group waits for more members.", at_least=0)
+        int,
+        Setting(
+            "How long the first rebalance of an empty classic group waits for more members.",
+            at_least=0,
+        ),
     ] = 0
-    group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = 2_147_483_647
+    group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = (
+        2_147_483_647
+    )
     group_consumer_session_timeout_ms: Annotated[
         int, Setting("How long a member of a consumer group may be silent.", at_least=1)
     ] = 45_000
@@ -59,7 +69,8 @@ class GroupSettings:
         int, Setting("The most that group.consumer.session.timeout.ms may be.", at_least=1)
     ] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[
-        int, Setting("The heartbeat interval that members of a consumer group are told.", at_least=1)
+        int,
+        Setting("The heartbeat interval that members of a consumer group are told.", at_least=1),
     ] = 1_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
         int, Setting("The least that group.consumer.heartbeat.interval.ms may be.", at_least=1)
@@ -67,13 +78,20 @@ class GroupSettings:
     group_consumer_max_heartbeat_interval_ms: Annotated[
         int, Setting("The most that group.consumer.heartbeat.interval.ms may be.", at_least=1)
     ] = 15_000
-    group_consumer_max_size: Annotated[int, Setting("The most members of a consumer group.", at_least=1)] = 2_147_483_647
-    group_consumer_assignors: Annotated[tuple[str, ...], Setting("The server-side assignors; the first is the default.")] = (
+    group_consumer_max_size: Annotated[
+        int, Setting("The most members of a consumer group.", at_least=1)
+    ] = 2_147_483_647
+    group_consumer_assignors: Annotated[
+        tuple[str, ...], Setting("The server-side assignors; the first is the default.")
+    ] = (
         "uniform",
         "range",
     )
     group_consumer_migration_policy: Annotated[
-        str, Setting("Which way a group with members may change its protocol.", choices=MIGRATION_POLICIES)
+        str,
+        Setting(
+            "Which way a group with members may change its protocol.", choices=MIGRATION_POLICIES
+        ),
     ] = "bidirectional"
     offsets_retention_minutes: Annotated[
         int, Setting("How long committed offsets are kept after a group becomes empty.", at_least=1)
@@ -81,7 +99,9 @@ class GroupSettings:
     offsets_retention_check_interval_ms: Annotated[
         int, Setting("The time between two looks for offsets that have expired.", at_least=1)
     ] = 600_000
-    offset_metadata_max_bytes: Annotated[int, Setting("The longest metadata text of a committed offset.", at_least=0)] = 4_096
+    offset_metadata_max_bytes: Annotated[
+        int, Setting("The longest metadata text of a committed offset.", at_least=0)
+    ] = 4_096
     apportion_consumer_unsettled_heartbeat_interval_ms: Annotated[
         int, Setting("The heartbeat interval while a group has not converged.", at_least=1)
     ] = 500
@@ -94,30 +114,49 @@ class GroupSettings:
         for least_name, name, most_name in BOUNDED:
             least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
             if value < least:
-                raise ValueError(f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least}).")
+                raise ValueError(
+                    f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least})."
+                )
             if value > most:
-                raise ValueError(f"{dotted(name)} ({value}) must not be above {dotted(most_name)} ({most}).")
+                raise ValueError(
+                    f"{dotted(name)} ({value}) must not be above {dotted(most_name)} ({most})."
+                )
         least_ms, most_ms = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
         if least_ms > most_ms:
             raise ValueError(
-                f"group.min.session.timeout.ms ({least_ms}) must not be above group.max.session.timeout.ms ({most_ms})."
+                f"group.min.session.timeout.ms ({least_ms}) must not be above "
+                f"group.max.session.timeout.ms ({most_ms})."
             )
-        session_ms, beat_ms = self.group_consumer_session_timeout_ms, self.group_consumer_heartbeat_interval_ms
+        session_ms, beat_ms = (
+            self.group_consumer_session_timeout_ms,
+            self.group_consumer_heartbeat_interval_ms,
+        )
         if beat_ms >= session_ms:
             raise ValueError(
-                f"group.consumer.heartbeat.interval.ms ({beat_ms}) must be below group.consumer.session.timeout.ms ({session_ms})."
+                f"group.consumer.heartbeat.interval.ms ({beat_ms}) must be below "
+                f"group.consumer.session.timeout.ms ({session_ms})."
             )
         policy = self.group_consumer_migration_policy.lower()
         if policy not in MIGRATION_POLICIES:
             policies = ", ".join(MIGRATION_POLICIES)
-            raise ValueError(f"group.consumer.migration.policy must be one of {policies}, not {policy!r}.")
+            raise ValueError(
+                f"group.consumer.migration.policy must be one of {policies}, not {policy!r}."
+            )
         object.__setattr__(self, "group_consumer_migration_policy", policy)
-        object.__setattr__(self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors))
+        object.__setattr__(
+            self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors)
+        )
 
     def heartbeat_interval_ms(self, *, converged: bool) -> int:
-        """How long a member waits until its next heartbeat: shorter while its group has not converged."""
+        """How long a member waits until its next heartbeat: shorter while its group has not
+        converged.
+        """
         usual_ms = self.group_consumer_heartbeat_interval_ms
-        return usual_ms if converged else min(usual_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
+        return (
+            usual_ms
+            if converged
+            else min(usual_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
+        )
 
 
 def dotted(name: str) -> str:
@@ -130,7 +169,10 @@ def _assignor_names(said: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError("group.consumer.assignors must name at least one assignor.")
     for word in said:
         if word not in ASSIGNORS:
-            raise ValueError(f"group.consumer.assignors: there is no assignor {word!r}; there are uniform and range.")
+            raise ValueError(
+                f"group.consumer.assignors: there is no assignor {word!r}; there are "
+                "uniform and range."
+            )
     names = tuple(ASSIGNORS[word] for word in said)
     if len(dict.fromkeys(names)) < len(names):
         raise ValueError("group.consumer.assignors must name each assignor once.")

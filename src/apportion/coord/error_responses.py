@@ -11,8 +11,15 @@ from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 from apportion.wire.messages.describe_groups import DescribedGroup as DescribedClassicGroup
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -37,7 +44,9 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class RefusedWithoutMemberId(Refused):
-    """A refusal whose response names no member: that of a consumer group to JoinGroup, as in Kafka."""
+    """A refusal whose response names no member: that of a consumer group to JoinGroup, as in
+    Kafka.
+    """
 
 
 def consumer_group_heartbeat_error(
@@ -52,23 +61,35 @@ def consumer_group_describe_error(
 ) -> ConsumerGroupDescribeResponse:
     """Return the error response of ConsumerGroupDescribe: the error stands at every group."""
     code, why = int(refusal.code), refusal.why
-    groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.group_ids)
+    groups = (
+        DescribedGroup(group_id=group_id, error_code=code, error_message=why)
+        for group_id in request.body.group_ids
+    )
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 
-def list_groups_error(request: GroupRequest[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
+def list_groups_error(
+    request: GroupRequest[ListGroupsRequest], refusal: Refused
+) -> ListGroupsResponse:
     """Return the error response of ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
-def delete_groups_error(request: GroupRequest[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
+def delete_groups_error(
+    request: GroupRequest[DeleteGroupsRequest], refusal: Refused
+) -> DeleteGroupsResponse:
     """Return the error response of DeleteGroups: the error stands at every group."""
     code = int(refusal.code)
-    results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.body.groups_names)
+    results = (
+        DeletableGroupResult(group_id=group_id, error_code=code)
+        for group_id in request.body.groups_names
+    )
     return DeleteGroupsResponse(results=tuple(results))
 
 
-def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
+def offset_commit_error(
+    request: GroupRequest[OffsetCommitRequest], refusal: Refused
+) -> OffsetCommitResponse:
     """Return the error response of OffsetCommit: the error stands at every partition, as it has no
     field of its own.
     """
@@ -79,7 +100,9 @@ def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Ref
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=tuple(
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=code
+                    )
                     for partition in topic.partitions
                 ),
             )
@@ -88,13 +111,18 @@ def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Ref
     )
 
 
-def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
+def offset_fetch_error(
+    request: GroupRequest[OffsetFetchRequest], refusal: Refused
+) -> OffsetFetchResponse:
     """Return the error response of OffsetFetch: before version 2 the error stands at every
     partition.
     """
     code = int(refusal.code)
     if request.version >= 8:
-        groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.body.groups)
+        groups = (
+            OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+            for group in request.body.groups
+        )
         return OffsetFetchResponse(groups=tuple(groups))
     if request.version >= 2:
         return OffsetFetchResponse(error_code=code)
@@ -103,7 +131,9 @@ def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refus
             OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=tuple(
-                    OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="", error_code=code)
+                    OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=code
+                    )
                     for index in topic.partition_indexes
                 ),
             )
@@ -112,20 +142,28 @@ def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refus
     )
 
 
-def offset_delete_error(request: GroupRequest[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
+def offset_delete_error(
+    request: GroupRequest[OffsetDeleteRequest], refusal: Refused
+) -> OffsetDeleteResponse:
     """Return the error response of OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
-def join_group_error(request: GroupRequest[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
+def join_group_error(
+    request: GroupRequest[JoinGroupRequest], refusal: Refused
+) -> JoinGroupResponse:
     """Return the error response of JoinGroup. It names no member for a consumer group, nor for
     UNKNOWN_SERVER_ERROR, as in Kafka.
     """
-    is_nameless = isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
+    is_nameless = (
+        isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
+    )
     return join_error(refusal.code, "" if is_nameless else request.body.member_id, request.version)
 
 
-def sync_group_error(request: GroupRequest[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
+def sync_group_error(
+    request: GroupRequest[SyncGroupRequest], refusal: Refused
+) -> SyncGroupResponse:
     """Return the error response of SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
@@ -138,15 +176,22 @@ def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
-def leave_group_error(request: GroupRequest[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
+def leave_group_error(
+    request: GroupRequest[LeaveGroupRequest], refusal: Refused
+) -> LeaveGroupResponse:
     """Return the error response of LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
-def describe_groups_error(request: GroupRequest[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
+def describe_groups_error(
+    request: GroupRequest[DescribeGroupsRequest], refusal: Refused
+) -> DescribeGroupsResponse:
     """Return the error response of DescribeGroups: the error stands at every group."""
     code, why = int(refusal.code), refusal.why if request.version >= 6 else None
-    groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.groups)
+    groups = (
+        DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why)
+        for group_id in request.body.groups
+    )
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

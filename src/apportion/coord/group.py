@@ -10,11 +10,15 @@ from apportion.topics import TopicId
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, the only one whose subscriptions can be decoded here."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Authorized operations without access control: read, describe, delete, describe and alter configs."""
+"""Authorized operations without access control: read, describe, delete, describe and alter
+configs.
+"""
 
 
 class CommitClaim(NamedTuple):
-    """The sender of an offset commit: member, epoch or generation, API version, and the partitions."""
+    """The sender of an offset commit: member, epoch or generation, API version, and the
+    partitions.
+    """
 
     member_id: str
     instance_id: str | None

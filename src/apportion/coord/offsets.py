@@ -75,15 +75,25 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
     if not records.fits_in_key(request.body.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
     commits = [
-        TopicCommit(requested, _resolve_topic_or_none(turn.topics, requested.name, requested.topic_id, request.version))
+        TopicCommit(
+            requested,
+            _resolve_topic_or_none(
+                turn.topics, requested.name, requested.topic_id, request.version
+            ),
+        )
         for requested in request.body.topics
     ]
     existing = [partition for commit in commits for partition in commit.existing_partitions()]
-    fitting = tuple((topic_id, requested.partition_index) for topic_id, requested in existing if _metadata_fits(turn, requested))
+    fitting = tuple(
+        (topic_id, requested.partition_index)
+        for topic_id, requested in existing
+        if _metadata_fits(turn, requested)
+    )
     commit_error = _commit_error(turn.ledger, request, fitting) if existing else Code.NONE
     if existing and commit_error is Code.NONE:
         _touch_session(turn, request.body)
-    responses: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
+    # a topic that is named twice is answered as one
+    responses: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}
     for requested, topic in commits:
         responses.setdefault((requested.name, requested.topic_id), []).extend(
             OffsetCommitResponsePartition(
@@ -99,12 +109,20 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
     turn.reply(request.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
-def _commit_error(ledger: Ledger, request: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
+def _commit_error(
+    ledger: Ledger,
+    request: GroupRequest[OffsetCommitRequest],
+    places: tuple[tuple[TopicId, int], ...],
+) -> Code:
     """Return the group's error for the sender of the commit, or NONE."""
     body = request.body
     epoch = body.generation_id_or_member_epoch
     try:
-        check_commit(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, places))
+        check_commit(
+            ledger,
+            body.group_id,
+            CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, places),
+        )
     except Refused as refusal:
         return refusal.code
     return Code.NONE
@@ -128,7 +146,9 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
     if group is not None:
         group.check_commit(claim)
     elif claim.epoch >= 0 and group_id in ledger.offsets:
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {claim.member_id!r}.")
+        raise Refused(
+            Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {claim.member_id!r}."
+        )
     elif claim.epoch >= 0:
         code = Code.GROUP_ID_NOT_FOUND if claim.version >= 9 else Code.ILLEGAL_GENERATION
         raise Refused(code, f"There is no group {group_id}.")
@@ -160,23 +180,32 @@ def _commit_partition(
             commit_timestamp=now_ms,
             topic_id=topic.id,
         )
-    else:  # only version 1 of the record can say when an offset expires, and it knows no leader epoch and no topic id
+    # only version 1 of the record can say when an offset expires, and it knows no leader epoch and
+    # no topic id
+    else:
         value = OffsetCommitValue(
             offset=requested.committed_offset,
             metadata=metadata,
             commit_timestamp=now_ms,
             expire_timestamp=min(now_ms + keep_ms, MAX_TIMESTAMP_MS),
         )
-    turn.emit(records.offset_commit(request.body.group_id, topic.name, requested.partition_index, value))
+    turn.emit(
+        records.offset_commit(request.body.group_id, topic.name, requested.partition_index, value)
+    )
     return Code.NONE
 
 
 def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
-    return len((requested.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
+    return (
+        len((requested.committed_metadata or "").encode())
+        <= turn.settings.offset_metadata_max_bytes
+    )
 
 
 def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
-    """Return the committed offsets; -1 where there is none, also for a group that does not exist."""
+    """Return the committed offsets; -1 where there is none, also for a group that does not
+    exist.
+    """
     if request.version >= 8:
         groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
         turn.reply(request.ticket, OffsetFetchResponse(groups=groups))
@@ -188,32 +217,46 @@ def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None
         if requested is not None
         else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
     )
-    topics = tuple(_fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in requested_topics)
+    topics = tuple(
+        _fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in requested_topics
+    )
     turn.reply(request.ticket, OffsetFetchResponse(topics=topics))
 
 
 def _fetch_by_name(
-    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], name: str, indexes: Iterable[int]
+    topics: Topics,
+    committed: dict[str, dict[int, OffsetCommitValue]],
+    name: str,
+    indexes: Iterable[int],
 ) -> OffsetFetchResponseTopic:
     topic, offsets = topics.named(name), committed.get(name, {})
     shown = (
-        _partition_response(OffsetFetchResponsePartition, index, _of_topic_or_none(offsets.get(index), topic)) for index in indexes
+        _partition_response(
+            OffsetFetchResponsePartition, index, _of_topic_or_none(offsets.get(index), topic)
+        )
+        for index in indexes
     )
     return OffsetFetchResponseTopic(name=name, partitions=tuple(shown))
 
 
-def _fetch_group(turn: Turn, requested: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
+def _fetch_group(
+    turn: Turn, requested: OffsetFetchRequestGroup, version: int
+) -> OffsetFetchResponseGroup:
     group = turn.ledger.groups.get(requested.group_id)
     if group is not None:
         try:
             group.check_fetch(FetchClaim(requested.member_id, requested.member_epoch))
         except Refused as refusal:  # one group of many: the others have their answers
-            return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=int(refusal.code))
+            return OffsetFetchResponseGroup(
+                group_id=requested.group_id, error_code=int(refusal.code)
+            )
     committed = turn.ledger.offsets.get(requested.group_id, {})
     requested_topics = requested.topics
     if requested_topics is None:
         requested_topics = tuple(_committed_topics(turn.topics, committed, version))
-    topics = tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in requested_topics)
+    topics = tuple(
+        _fetch_topic(turn.topics, committed, topic, version) for topic in requested_topics
+    )
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
@@ -225,30 +268,43 @@ def _committed_topics(
         topic = topics.named(name)
         if version < 10 or topic is not None:
             topic_id = NO_TOPIC_ID if topic is None else topic.id
-            yield OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=tuple(sorted(partitions)))
+            yield OffsetFetchRequestTopics(
+                name=name, topic_id=topic_id, partition_indexes=tuple(sorted(partitions))
+            )
 
 
 def _fetch_topic(
-    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], requested: OffsetFetchRequestTopics, version: int
+    topics: Topics,
+    committed: dict[str, dict[int, OffsetCommitValue]],
+    requested: OffsetFetchRequestTopics,
+    version: int,
 ) -> OffsetFetchResponseTopics:
     topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(requested.name if topic is None else topic.name, {})
     shown = (
-        _partition_response(OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code)
+        _partition_response(
+            OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code
+        )
         for index in requested.partition_indexes
     )
-    return OffsetFetchResponseTopics(name=requested.name, topic_id=requested.topic_id, partitions=tuple(shown))
+    return OffsetFetchResponseTopics(
+        name=requested.name, topic_id=requested.topic_id, partitions=tuple(shown)
+    )
 
 
-def _of_topic_or_none(value: OffsetCommitValue | None, topic: Topic | None) -> OffsetCommitValue | None:
+def _of_topic_or_none(
+    value: OffsetCommitValue | None, topic: Topic | None
+) -> OffsetCommitValue | None:
     """Return the offset; None if it was committed for an earlier topic of the same name."""
     if value is None or topic is None or value.topic_id in (NO_TOPIC_ID, topic.id):
         return value
     return None
 
 
-def _partition_response(kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE) -> Any:
+def _partition_response(
+    kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE
+) -> Any:
     value = NO_OFFSET if value is None else value
     return kind(
         partition_index=index,
@@ -259,7 +315,9 @@ def _partition_response(kind: Any, index: int, value: OffsetCommitValue | None, 
     )
 
 
-def _resolve_topic_or_none(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic | None:
+def _resolve_topic_or_none(
+    topics: Topics, name: str, topic_id: TopicId, version: int
+) -> Topic | None:
     """Return the topic that a request names: by id from version 10 on, else by name."""
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
@@ -278,7 +336,8 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
         group.check_offset_deletion()
     if group is None and body.group_id not in turn.ledger.offsets:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
-    responses: dict[str, list[OffsetDeleteResponsePartition]] = {}  # a topic that is named twice is answered as one
+    # a topic that is named twice is answered as one
+    responses: dict[str, list[OffsetDeleteResponsePartition]] = {}
     for requested in body.topics:
         topic = turn.topics.named(requested.name)
         is_read = group is not None and group.subscribes_to(requested.name)
@@ -291,8 +350,13 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
                 code = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 turn.emit_all(_tombstones(turn.ledger, body.group_id, requested.name, [index]))
-            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)))
-    topics = (OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in responses.items())
+            partitions.append(
+                OffsetDeleteResponsePartition(partition_index=index, error_code=int(code))
+            )
+    topics = (
+        OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions))
+        for name, partitions in responses.items()
+    )
     turn.reply(request.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
@@ -309,6 +373,12 @@ def delete_topic_offsets(turn: Turn, topic: str) -> None:
             turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))
 
 
-def _tombstones(ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]) -> list[CoordinatorRecord]:
+def _tombstones(
+    ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]
+) -> list[CoordinatorRecord]:
     committed = ledger.offsets.get(group_id, {}).get(topic, {})
-    return [records.offset_commit(group_id, topic, index, None) for index in indexes if index in committed]
+    return [
+        records.offset_commit(group_id, topic, index, None)
+        for index in indexes
+        if index in committed
+    ]

@@ -51,9 +51,13 @@ def fits_in_key(text: str) -> bool:
     return 4 * len(text) <= MAX_STRING_BYTES or len(text.encode()) <= MAX_STRING_BYTES
 
 
-def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> CoordinatorRecord:
+def offset_commit(
+    group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
+) -> CoordinatorRecord:
     """Return the record of one committed offset."""
-    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+    return CoordinatorRecord(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition), value
+    )
 
 
 def classic_group(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:
@@ -61,9 +65,13 @@ def classic_group(group_id: str, value: GroupMetadataValue | None) -> Coordinato
     return CoordinatorRecord(GroupMetadataKey(group=group_id), value)
 
 
-def member_metadata(group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> CoordinatorRecord:
+def member_metadata(
+    group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
+) -> CoordinatorRecord:
     """Return the record of a member's metadata."""
-    return CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value)
+    return CoordinatorRecord(
+        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value
+    )
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -72,30 +80,49 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
-def target_assignment(group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]) -> CoordinatorRecord:
+def target_assignment(
+    group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]
+) -> CoordinatorRecord:
     """Return the record of a member's target assignment."""
-    topics = tuple(RecordTopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in parts)
+    topics = tuple(
+        RecordTopicPartitions(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in parts
+    )
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+    return CoordinatorRecord(
+        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
+    )
 
 
 def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> CoordinatorRecord:
     """Return the record of the group epoch for which the target assignments were computed."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=wall_ms)
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=wall_ms
+    )
     return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
-def current_assignment(group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue) -> CoordinatorRecord:
+def current_assignment(
+    group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
+) -> CoordinatorRecord:
     """Return the record of a member's current assignment."""
-    return CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value)
+    return CoordinatorRecord(
+        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value
+    )
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord, ...]:
     """Return the records that delete a member, in Kafka's order."""
     return (
-        CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
-        CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
-        CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
+        CoordinatorRecord(
+            ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
+        ),
+        CoordinatorRecord(
+            ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
+        ),
+        CoordinatorRecord(
+            ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
+        ),
     )
 
 

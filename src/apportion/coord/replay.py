@@ -11,7 +11,12 @@ from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.state import FIRST_EPOCH, ConsumerGroup, ConsumerGroupMember, ConsumerGroupSavedState
+from apportion.coord.consumer.state import (
+    FIRST_EPOCH,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    ConsumerGroupSavedState,
+)
 from apportion.coord.consumer.units import NO_ASSIGNED_UNITS
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -41,7 +46,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self.groups: dict[str, ConsumerGroup | ClassicGroup] = {}
-        self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}  # group -> topic -> partition -> committed
+        # group -> topic -> partition -> committed
+        self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return the consumer group of that id, which must exist."""
@@ -68,7 +74,9 @@ class Ledger:
         return (group for group in self.groups.values() if isinstance(group, ClassicGroup))
 
 
-def apply_offset_commit(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+def apply_offset_commit(
+    ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None
+) -> None:
     """Set or delete one committed offset. A group without offsets has no entry."""
     if value is not None:
         ledger.offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
@@ -82,7 +90,9 @@ def apply_offset_commit(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommi
         ledger.offsets.pop(key.group, None)
 
 
-def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+def apply_classic_group(
+    ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
     """Set or delete the saved state of a classic group; it takes a consumer group's place.
 
     The live state is left alone: `Shard.loaded` makes it for a group that was read from the log.
@@ -100,7 +110,10 @@ def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetad
 
 def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
     """Return the value with copies of the bytes that it was read from."""
-    if all(isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes) for member in value.members):
+    if all(
+        isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes)
+        for member in value.members
+    ):
         return value
     members = (
         MemberMetadata(
@@ -125,7 +138,9 @@ def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
     )
 
 
-def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
+def apply_group_epoch(
+    ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+) -> None:
     """Set the epoch and the metadata hash of a consumer group, or delete the group."""
     if value is None:
         if ledger.consumer_group_or_none(key.group_id) is not None:
@@ -136,7 +151,9 @@ def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: Cons
 
 
 def apply_member_metadata(
-    ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None
+    ledger: Ledger,
+    key: ConsumerGroupMemberMetadataKey,
+    value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
     """Set the metadata of a member, or delete the member with its assignment."""
     if value is not None:
@@ -161,7 +178,9 @@ def apply_member_metadata(
 
 
 def apply_assignment_epoch(
-    ledger: Ledger, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
+    ledger: Ledger,
+    key: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     """Set the epoch of the target assignment.
 
@@ -174,7 +193,9 @@ def apply_assignment_epoch(
 
 
 def apply_target_assignment(
-    ledger: Ledger, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
+    ledger: Ledger,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
     """Set or delete the target assignment of a member."""
     if value is not None:
@@ -185,7 +206,9 @@ def apply_target_assignment(
 
 
 def apply_current_assignment(
-    ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ledger: Ledger,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
     """Set the current assignment of a member; a tombstone leaves it with none, and at no epoch."""
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
@@ -200,8 +223,12 @@ def apply_current_assignment(
     else:
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState.of(value.state)
-        member.assigned = saved.units.assign_units_with_epochs(value.assigned_partitions, value.member_epoch)
-        member.pending_revocation = saved.units.assign_units_with_epochs(value.partitions_pending_revocation, value.member_epoch)
+        member.assigned = saved.units.assign_units_with_epochs(
+            value.assigned_partitions, value.member_epoch
+        )
+        member.pending_revocation = saved.units.assign_units_with_epochs(
+            value.partitions_pending_revocation, value.member_epoch
+        )
     saved.owners.claim(member.member_id, member.units())
     _count_stable(saved, member, 1)
 
@@ -211,7 +238,9 @@ def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
 
 
 def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
-    """Return the consumer group of that id, created if there is none; it takes a classic group's place."""
+    """Return the consumer group of that id, created if there is none; it takes a classic group's
+    place.
+    """
     group = ledger.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         group = ledger.groups[group_id] = ConsumerGroup(group_id)

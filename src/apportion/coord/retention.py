@@ -24,7 +24,9 @@ MINUTE_MS = 60_000
 
 def arm(turn: Turn) -> None:
     """Arm the next check after `offsets.retention.check.interval.ms`."""
-    turn.deadlines.arm((RETENTION,), turn.now.mono_ms + turn.settings.offsets_retention_check_interval_ms)
+    turn.deadlines.arm(
+        (RETENTION,), turn.now.mono_ms + turn.settings.offsets_retention_check_interval_ms
+    )
 
 
 def expire_offsets(turn: Turn, key: Key) -> None:
@@ -32,7 +34,9 @@ def expire_offsets(turn: Turn, key: Key) -> None:
 
     A step that has looked at OFFSETS_PER_STEP offsets ends, and the rest is for the next one.
     """
-    group_ids: tuple[str, ...] = key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
+    group_ids: tuple[str, ...] = (
+        key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
+    )
     left = OFFSETS_PER_STEP
     for number, group_id in enumerate(group_ids):
         if left <= 0:
@@ -70,7 +74,11 @@ def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommitValue) -> bool:
-    since_ms = value.commit_timestamp if group is None else group.expirable_since_ms_or_none(topic, value.commit_timestamp)
+    since_ms = (
+        value.commit_timestamp
+        if group is None
+        else group.expirable_since_ms_or_none(topic, value.commit_timestamp)
+    )
     if since_ms is None:
         return False
     if value.expire_timestamp >= 0:

@@ -1,8 +1,10 @@
-"""One shard of the coordinator: a Machine for the groups whose id hashes to it, and the tables that say what it can do.
+"""One shard of the coordinator: a Machine for the groups whose id hashes to it, and the tables that
+say what it can do.
 
-To add an API: its handler and a row in HANDLERS, or, where the handler depends on the kind of the group, in BY_KIND (and how it is
-refused, in `refusals.py`). To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline: a function and a row in
-EXPIRIES. To add a kind of group: its rows in BY_KIND and AT_LOAD. The shard never waits for the disk: it emits `Append` before the
+To add an API: its handler and a row in HANDLERS, or, where the handler depends on the kind of the
+group, in BY_KIND (and how it is refused, in `refusals.py`). To add a record: its `apply_*` and a
+row in APPLY. To add a kind of deadline: a function and a row in EXPIRIES. To add a kind of group:
+its rows in BY_KIND and AT_LOAD. The shard never waits for the disk: it emits `Append` before the
 replies that depend on it, and whoever drives it keeps the order.
 """
 
@@ -46,7 +48,15 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records import groups
 
-__all__ = ["APPLY", "HANDLERS", "HANDLERS_BY_GROUP", "ON_DEADLINE", "Append", "Shard", "TopicsChanged"]
+__all__ = [
+    "APPLY",
+    "HANDLERS",
+    "HANDLERS_BY_GROUP",
+    "ON_DEADLINE",
+    "Append",
+    "Shard",
+    "TopicsChanged",
+]
 
 Handler = Callable[[Turn, GroupRequest[Any]], None]
 
@@ -68,9 +78,17 @@ HANDLERS_BY_GROUP: dict[
         ConsumerGroup: heartbeat_api.consumer_group_heartbeat,
         ClassicGroup: upgrade.heartbeat_to_classic_group,
     },
-    JoinGroupRequest: {NoneType: join, ClassicGroup: join, ConsumerGroup: downgrade.join_consumer_group},
+    JoinGroupRequest: {
+        NoneType: join,
+        ClassicGroup: join,
+        ConsumerGroup: downgrade.join_consumer_group,
+    },
     SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, ConsumerGroup: classic_api.sync},
-    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, ConsumerGroup: classic_api.classic_heartbeat},
+    HeartbeatRequest: {
+        NoneType: heartbeat,
+        ClassicGroup: heartbeat,
+        ConsumerGroup: classic_api.classic_heartbeat,
+    },
     LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, ConsumerGroup: classic_api.leave},
 }
 
@@ -78,12 +96,14 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
     groups.OffsetCommitKey: replay.apply_offset_commit,
     groups.GroupMetadataKey: replay.apply_classic_group,
     groups.ConsumerGroupMetadataKey: replay.apply_group_epoch,
-    groups.ConsumerGroupPartitionMetadataKey: replay.ignore_record,  # Kafka 4.0's; a hash took its place
+    # Kafka 4.0's; a hash took its place
+    groups.ConsumerGroupPartitionMetadataKey: replay.ignore_record,
     groups.ConsumerGroupMemberMetadataKey: replay.apply_member_metadata,
     groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
     groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target_assignment,
     groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current_assignment,
-    groups.ConsumerGroupRegularExpressionKey: replay.ignore_record,  # expressions are not resolved yet
+    # expressions are not resolved yet
+    groups.ConsumerGroupRegularExpressionKey: replay.ignore_record,
 }
 
 ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
@@ -114,7 +134,9 @@ Event = Arrived | Gone | Tick | TopicsChanged
 
 
 class Shard:
-    """The coordinator of some groups. `replay` every stored record, then `loaded`; until then requests are told to wait."""
+    """The coordinator of some groups. `replay` every stored record, then `loaded`; until then
+    requests are told to wait.
+    """
 
     __slots__ = ("_deadlines", "_is_loaded", "_parked", "ledger", "settings", "topics")
 
@@ -123,7 +145,8 @@ class Shard:
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
-        self._parked: dict[Ticket, int] = {}  # tickets that somebody waits on -> the version of the request
+        # tickets that somebody waits on -> the version of the request
+        self._parked: dict[Ticket, int] = {}
         self._is_loaded = False
 
     def replay(self, record: CoordinatorRecord, offset: int = -1) -> None:
@@ -131,7 +154,9 @@ class Shard:
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
     def loaded(self, now: Instant) -> list[Action]:
-        """The log has been read to its end: every member gets its full timeouts, and requests are answered from now on."""
+        """The log has been read to its end: every member gets its full timeouts, and requests are
+        answered from now on.
+        """
         self._is_loaded = True
         turn = self._turn(now)
         for group in list(self.ledger.groups.values()):
@@ -144,7 +169,9 @@ class Shard:
         return self._deadlines.next_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """What follows from `event`: records to append, and behind them the replies that depend on them."""
+        """What follows from `event`: records to append, and behind them the replies that depend on
+        them.
+        """
         turn = self._turn(now)
         match event:
             case Arrived():
@@ -160,15 +187,22 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        request = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
+        request = GroupRequest(
+            event.ticket, event.request, event.version, event.caller, event.fresh
+        )
         kind = event.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
-            handler = HANDLERS.get(kind) or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
+            handler = (
+                HANDLERS.get(kind)
+                or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
+            )
             handler(turn, request)
         except Refused as refusal:
-            assert not turn.has_written, f"{kind.__name__} was refused after it had written: {refusal}"
+            assert not turn.has_written, (
+                f"{kind.__name__} was refused after it had written: {refusal}"
+            )
             turn.reply(request.ticket, GROUP_ERROR_RESPONSES[kind](request, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:

@@ -1,4 +1,6 @@
-"""Drives a machine on an asyncio loop: steps on the loop, flushes on one other thread, one timer for its deadlines."""
+"""Drives a machine on an asyncio loop: steps on the loop, flushes on one other thread, one timer
+for its deadlines.
+"""
 
 import asyncio
 import time
@@ -27,7 +29,8 @@ class RecoverableMachine(Protocol):
 
 
 class LoopDriver:
-    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's thread.
+    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's
+    thread.
 
     `broken` is called, and no event taken any more, when the machine cannot even give up a step.
     """
@@ -97,7 +100,9 @@ class LoopDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = wake_ms
-        self._timer = self._loop.call_later(max(0.001, wake_ms / 1000 - time.monotonic()), self._wake)
+        self._timer = self._loop.call_later(
+            max(0.001, wake_ms / 1000 - time.monotonic()), self._wake
+        )
 
     def _wake(self) -> None:
         self._timer = None
@@ -109,4 +114,6 @@ class LoopDriver:
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._flushing = None
-        self.post(Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error)))
+        self.post(
+            Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error))
+        )

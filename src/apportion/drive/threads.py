@@ -1,8 +1,9 @@
 """Drives a Machine on a daemon thread, and its blocking errands on others.
 
-`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and does at once what need not
-wait; an action that waits for somebody else becomes an errand, whose outcome is the next event. So a machine's own deadlines
-are kept while an errand blocks. Nothing here knows what a member is.
+`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and does
+at once what need not wait; an action that waits for somebody else becomes an errand, whose outcome
+is the next event. So a machine's own deadlines are kept while an errand blocks. Nothing here knows
+what a member is.
 """
 
 import threading
@@ -21,9 +22,12 @@ BlockingCall = Callable[[], E]
 class ThreadDriver(Generic[E, A]):
     """A machine that lives on a thread.
 
-    act: does one action on the machine's thread and returns None, or an errand that waits for somebody and returns an event.
-    stepped: called on the machine's thread after every step, its actions done; the place to publish a snapshot.
-    crashed: called once if a step, an action or an errand raised: that is a defect, and the threads have ended.
+    act: does one action on the machine's thread and returns None, or an errand that waits for
+    somebody and returns an event.
+    stepped: called on the machine's thread after every step, its actions done; the place to publish
+    a snapshot.
+    crashed: called once if a step, an action or an errand raised: that is a defect, and the threads
+    have ended.
     errands: how many of them may wait at the same time.
     """
 
@@ -46,8 +50,13 @@ class ThreadDriver(Generic[E, A]):
 
     def start(self, name: str) -> None:
         """The threads run; they end with the process or with `stop`."""
-        for role, loop in (("", self._step_until_stopped), *(("-errands", self._run_errands),) * self._runners):
-            thread = threading.Thread(target=self._guarded, args=(loop,), name=name + role, daemon=True)
+        for role, loop in (
+            ("", self._step_until_stopped),
+            *(("-errands", self._run_errands),) * self._runners,
+        ):
+            thread = threading.Thread(
+                target=self._guarded, args=(loop,), name=name + role, daemon=True
+            )
             self._threads.append(thread)
             thread.start()
 

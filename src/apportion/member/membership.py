@@ -25,8 +25,20 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-MemberRequest = ConsumerGroupHeartbeatRequest | JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
-MemberResponse = ConsumerGroupHeartbeatResponse | JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
+MemberRequest = (
+    ConsumerGroupHeartbeatRequest
+    | JoinGroupRequest
+    | SyncGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+)
+MemberResponse = (
+    ConsumerGroupHeartbeatResponse
+    | JoinGroupResponse
+    | SyncGroupResponse
+    | HeartbeatResponse
+    | LeaveGroupResponse
+)
 
 
 Assignment = tuple[IdPartition, ...]
@@ -40,7 +52,11 @@ def assignment(partitions: Iterable[IdPartition]) -> Assignment:
 
 def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assignment:
     """Return the assignment in a ConsumerGroupHeartbeat or ConsumerGroupDescribe response."""
-    return assignment(IdPartition(bytes(topic.topic_id), number) for topic in topics for number in topic.partitions)
+    return assignment(
+        IdPartition(bytes(topic.topic_id), number)
+        for topic in topics
+        for number in topic.partitions
+    )
 
 
 def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
@@ -48,7 +64,10 @@ def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
     by_topic: dict[TopicId, list[int]] = {}
     for topic_id, partition in held:
         by_topic.setdefault(topic_id, []).append(partition)
-    return tuple(TopicPartitions(topic_id=topic_id, partitions=tuple(numbers)) for topic_id, numbers in by_topic.items())
+    return tuple(
+        TopicPartitions(topic_id=topic_id, partitions=tuple(numbers))
+        for topic_id, numbers in by_topic.items()
+    )
 
 
 def minus(left: Assignment, right: Assignment) -> Assignment:
@@ -329,7 +348,17 @@ class Left:
     is_confirmed: bool
 
 
-Action = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | Offer | Lost | Failed | Left | Note
+Action = (
+    FindCoordinator
+    | SendToCoordinator
+    | FetchMetadata
+    | QueryCluster
+    | Offer
+    | Lost
+    | Failed
+    | Left
+    | Note
+)
 
 
 def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:

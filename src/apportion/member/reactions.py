@@ -99,6 +99,8 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
 
 
 def reaction(api: str, code: int) -> Reaction:
-    """Return what a client does when `api` (Kafka's name, without Request) is answered with `code`."""
+    """Return what a client does when `api` (Kafka's name, without Request) is answered with
+    `code`.
+    """
     rows = REACTIONS.get(api, COORDINATOR)
     return rows.get(Code.of(code), Reaction.RAISE)

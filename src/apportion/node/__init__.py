@@ -1,1 +1,3 @@
-"""One broker as a Machine: logs, topics, producers, parked fetches and coordinator shards. Start at `node.py`."""
+"""One broker as a Machine: logs, topics, producers, parked fetches and coordinator shards. Start at
+`node.py`.
+"""

@@ -32,9 +32,13 @@ MAX_RECORDS = 1_000_000
 MAX_BYTES = 1 << 25
 MAX_REPORTED = 10_000
 GZIP_COST = 8
-"""What packing a byte as gzip costs where any other look at it is 1: some data take it a second for 5 MB."""
+"""What packing a byte as gzip costs where any other look at it is 1: some data take it a second for
+5 MB.
+"""
 NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
-"""The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the future."""
+"""The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
+future.
+"""
 NO_TIMESTAMP = -1
 
 
@@ -62,7 +66,14 @@ class ValidationBudget:
         """
         if header.count > self.records:
             raise BudgetExceeded(f"{header.count} records", is_alone=header.count > MAX_RECORDS)
-        body, costs = view[HEADER_BYTES:], GZIP_COST if codec == GZIP else 0 if header.compression == NONE and codec is None else 1
+        body, costs = (
+            view[HEADER_BYTES:],
+            GZIP_COST
+            if codec == GZIP
+            else 0
+            if header.compression == NONE and codec is None
+            else 1,
+        )
         most = self.size_bytes // costs if costs else len(body)
         try:
             plain = decompress(header.compression, body, most)
@@ -85,7 +96,9 @@ class BudgetExceeded(Refused):
     def __init__(self, what: str, *, is_alone: bool) -> None:
         code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
         beside = "" if is_alone else ", beside the other batches of the request"
-        super().__init__(code, f"a batch of {what}, which this topic's settings ask to look into{beside}")
+        super().__init__(
+            code, f"a batch of {what}, which this topic's settings ask to look into{beside}"
+        )
 
 
 class RecordError(NamedTuple):
@@ -111,7 +124,12 @@ class ValidatedBatch(NamedTuple):
 
 
 def validate_batch(
-    view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, budget: ValidationBudget
+    view: memoryview,
+    header: BatchHeader,
+    rules: TopicRules,
+    *,
+    now_ms: int,
+    budget: ValidationBudget,
 ) -> ValidatedBatch:
     """Return the batch `view` as a topic of these rules stores it at wall clock `now_ms`.
 
@@ -121,10 +139,13 @@ def validate_batch(
     """
     if rules.is_append_time and header.timestamp_type == 1:
         faults = [
-            RecordError(index, "only the broker gives the time of the append") for index in range(header.count)[: budget.reported]
+            RecordError(index, "only the broker gives the time of the append")
+            for index in range(header.count)[: budget.reported]
         ]
         budget.reported -= len(faults)
-        raise RecordsRefused(Code.INVALID_TIMESTAMP, "a producer sends its own time, not that of the append", faults)
+        raise RecordsRefused(
+            Code.INVALID_TIMESTAMP, "a producer sends its own time, not that of the append", faults
+        )
     codec = None if rules.codec == header.compression else rules.codec
     max_timestamp_ms = header.max_timestamp_ms
     batch = bytearray(view)
@@ -135,7 +156,10 @@ def validate_batch(
             if codec is not None or _needs_every_record(rules):
                 raise
             if not _is_timely(header.max_timestamp_ms, rules, now_ms):
-                raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future") from None
+                raise Refused(
+                    Code.INVALID_TIMESTAMP,
+                    f"a record of {header.max_timestamp_ms} is too far in the future",
+                ) from None
         else:
             scan = _scan(plain, header)
             _check_records(scan, rules, now_ms, budget)
@@ -145,7 +169,8 @@ def validate_batch(
     _check_size(batch, rules)
     if rules.is_append_time:
         return ValidatedBatch(batch, stamp_append_time(batch, now_ms))
-    if header.timestamp_type == 1 or max_timestamp_ms != header.max_timestamp_ms:  # Kafka takes both, and drops what is wrong
+    # Kafka takes both, and drops what is wrong
+    if header.timestamp_type == 1 or max_timestamp_ms != header.max_timestamp_ms:
         return ValidatedBatch(batch, stamp_create_time(batch, max_timestamp_ms))
     return ValidatedBatch(batch, header if codec is None else read_header(batch))
 
@@ -154,12 +179,16 @@ def _needs_every_record(rules: TopicRules) -> bool:
     """Return whether only the records can tell if the batch is valid: keys for compaction, or a
     lower bound of timestamps.
     """
-    return rules.is_compacted or (not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS)
+    return rules.is_compacted or (
+        not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS
+    )
 
 
 def _checks_records(rules: TopicRules) -> bool:
     """Return whether the topic demands anything that a single record may lack."""
-    return _needs_every_record(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
+    return _needs_every_record(rules) or (
+        not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS
+    )
 
 
 def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
@@ -169,13 +198,18 @@ def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
         raise Refused(Code.INVALID_RECORD, str(error)) from None
 
 
-def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget) -> None:
+def _check_records(
+    scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget
+) -> None:
     """Refuse a batch with records that lack a key or have a timestamp out of bounds, and report
     them.
     """
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
-        least_ms, most_ms = max(now_ms - rules.before_max_ms, -(1 << 63)), min(now_ms + rules.after_max_ms, (1 << 63) - 1)
+        least_ms, most_ms = (
+            max(now_ms - rules.before_max_ms, -(1 << 63)),
+            min(now_ms + rules.after_max_ms, (1 << 63) - 1),
+        )
         times_ms = scan.timestamps_ms
         outside = ((times_ms < least_ms) | (times_ms > most_ms)) & (times_ms != NO_TIMESTAMP)
     if not (keyless | outside).any():
@@ -193,16 +227,27 @@ def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, budget: 
     if outside.any():
         why = f"{outside.sum()} records of {len(outside)} have a time out of range"
         raise RecordsRefused(Code.INVALID_TIMESTAMP, why, faults)
-    raise RecordsRefused(Code.INVALID_RECORD, f"{keyless.sum()} records of {len(keyless)} have no key", faults)
+    raise RecordsRefused(
+        Code.INVALID_RECORD, f"{keyless.sum()} records of {len(keyless)} have no key", faults
+    )
 
 
 def _check_size(batch: bytearray, rules: TopicRules) -> None:
     """Refuse a batch that is too large in the form in which it would be stored."""
     if len(batch) > rules.max_message_bytes:
-        raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes to be stored where {rules.max_message_bytes} are allowed")
+        raise Refused(
+            Code.MESSAGE_TOO_LARGE,
+            f"{len(batch)} bytes to be stored where {rules.max_message_bytes} are allowed",
+        )
     if len(batch) > rules.segment_bytes:
-        raise Refused(Code.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes to be stored in segments of {rules.segment_bytes}")
+        raise Refused(
+            Code.RECORD_LIST_TOO_LARGE,
+            f"{len(batch)} bytes to be stored in segments of {rules.segment_bytes}",
+        )
 
 
 def _is_timely(timestamp_ms: int, rules: TopicRules, now_ms: int) -> bool:
-    return timestamp_ms == NO_TIMESTAMP or -rules.before_max_ms <= timestamp_ms - now_ms <= rules.after_max_ms
+    return (
+        timestamp_ms == NO_TIMESTAMP
+        or -rules.before_max_ms <= timestamp_ms - now_ms <= rules.after_max_ms
+    )

@@ -44,12 +44,20 @@ class BrokerContext:
     def partition_or_none(self, name: str, index: int) -> Partition | None:
         """Return the partition of that topic name and index; None if there is none."""
         topic = self.topic_service.topics.named(name)
-        return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
+        return (
+            None
+            if topic is None or not 0 <= index < topic.partitions
+            else self.partitions.of(topic, index)
+        )
 
     def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
         """Return the partition of that topic id and index; None if there is none."""
         topic = self.topic_service.topics.with_id(topic_id)
-        return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
+        return (
+            None
+            if topic is None or not 0 <= index < topic.partitions
+            else self.partitions.of(topic, index)
+        )
 
 
 Handler = Callable[[BrokerContext, Arrived, Instant], Answer | None]

@@ -37,7 +37,9 @@ class CleaningJob:
         self.partition = partition
         self.log: Log = partition.log
         self.before_bytes = self.log.size_bytes
-        self.steps: Iterator[CleanerPause] = clean_log(self.log, partition.high_watermark, now.wall_ms - DELETE_RETENTION_MS)
+        self.steps: Iterator[CleanerPause] = clean_log(
+            self.log, partition.high_watermark, now.wall_ms - DELETE_RETENTION_MS
+        )
         self.flush_seq = 0
 
     @property
@@ -76,7 +78,8 @@ class Cleaner:
     def run_step(self, now: Instant) -> None:
         """Run the next step of the cleaning under way, or begin the next cleaning."""
         job, self._job = self._job, None
-        if job is None or job.log is not job.partition.log:  # else its log was cut back, and will be looked at again
+        # else its log was cut back, and will be looked at again
+        if job is None or job.log is not job.partition.log:
             job = self._next_job_or_none(now)
         if job is None:
             return
@@ -121,7 +124,9 @@ class Cleaner:
     def _step_ended(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
         """Go on after a step. pause: why it stopped; None when the cleaning is done."""
         if pause is None:
-            text = f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
+            text = (
+                f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
+            )
             self._notes.append(Note("info", text))
             self.consider(job.partition, now)  # it may have grown meanwhile
             return

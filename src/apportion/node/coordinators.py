@@ -94,9 +94,15 @@ class Coordinators:
         if type(arrived.request) is EVERY_SHARD:
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
-            parts = [(self._shard_of(group_id, arrived.fresh, now), part) for group_id, part in split.parts(arrived.request)]
+            parts = [
+                (self._shard_of(group_id, arrived.fresh, now), part)
+                for group_id, part in split.parts(arrived.request)
+            ]
         if not parts:
-            self._send_reply(self._broker.topic_service.flush_seq, PendingReply(arrived.ticket, split.join([]), arrived))
+            self._send_reply(
+                self._broker.topic_service.flush_seq,
+                PendingReply(arrived.ticket, split.join([]), arrived),
+            )
         elif len(parts) == 1:
             self._step(parts[0][0], arrived._replace(request=parts[0][1]), now)
         else:
@@ -113,7 +119,9 @@ class Coordinators:
         answers = [split.answers[ticket] for ticket in split.tickets]
         if any(answer is None for answer in answers):
             return None
-        return PendingReply(split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request)
+        return PendingReply(
+            split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request
+        )
 
     def abandon(self, ticket: Ticket) -> Arrived | None:
         """Forget the split request that has this ticket, or a part with it; return it, or None if
@@ -136,7 +144,9 @@ class Coordinators:
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
         """Return the index of each shard that has not been told these topics."""
-        return [index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics]
+        return [
+            index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics
+        ]
 
     def update_topics(self, index: int, now: Instant) -> None:
         """Tell a shard the present topics. Its responses wait until those are durable."""
@@ -166,7 +176,9 @@ class Coordinators:
                 self._load(index, self._broker.partitions.of(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
-        """The shard of that partition is thrown away and rebuilt from its log; the requests that it had parked."""
+        """The shard of that partition is thrown away and rebuilt from its log; the requests that it
+        had parked.
+        """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
         return list(hosted.parked.values())
@@ -211,7 +223,9 @@ class Coordinators:
         """
         topic = self._broker.topic_service.ensure_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
-        return self._hosted.get(index) or self._load(index, self._broker.partitions.of(topic, index), now)
+        return self._hosted.get(index) or self._load(
+            index, self._broker.partitions.of(topic, index), now
+        )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """Load a shard: replay its log."""
@@ -224,33 +238,48 @@ class Coordinators:
         self._perform(hosted, shard.loaded(now), now)
         return hosted
 
-    def _step_parts(self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant) -> None:
+    def _step_parts(
+        self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
+    ) -> None:
         tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
         self._last_part -= len(parts)
         self._splits |= dict.fromkeys(tickets, SplitRequest(arrived, tickets))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
-            self._step(hosted, Arrived(ticket, request, arrived.version, arrived.caller, arrived.fresh), now)
+            self._step(
+                hosted,
+                Arrived(ticket, request, arrived.version, arrived.caller, arrived.fresh),
+                now,
+            )
 
     def _step(self, hosted: HostedShard, event: Any, now: Instant) -> None:
         hosted.is_confirmed = False
         self._stepped.append(hosted)
-        if type(event) is Arrived:  # not before: a shard that keeps a request is among those that are read again
+        # not before: a shard that keeps a request is among those that are read again
+        if type(event) is Arrived:
             hosted.parked[event.ticket] = event
         self._perform(hosted, hosted.shard.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
-        """Carry out the shard's actions in order; an append makes every later response wait for it."""
+        """Carry out the shard's actions in order; an append makes every later response wait for
+        it.
+        """
         step_seq = 0
         for action in actions:
             if type(action) is Reply:
                 self._send_reply(
                     required_flush_seq(hosted.flush_seq, step_seq),
-                    PendingReply(action.ticket, action.body, hosted.parked.pop(action.ticket, None)),
+                    PendingReply(
+                        action.ticket, action.body, hosted.parked.pop(action.ticket, None)
+                    ),
                 )
             elif type(action) is Append:
                 hosted.partition.append_records(
                     [
-                        (encode_key(each.key), None if each.value is None else encode_value(each.value), ())
+                        (
+                            encode_key(each.key),
+                            None if each.value is None else encode_value(each.value),
+                            (),
+                        )
                         for each in action.records
                     ],
                     now.wall_ms,
@@ -285,6 +314,13 @@ def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[Coord
                 offset = record.offset
                 key = None if record.key is None or offset < since else decode_key(record.key)
                 if key is not None:
-                    yield CoordinatorRecord(key, None if record.value is None else decode_value(key, record.value)), offset
+                    yield (
+                        CoordinatorRecord(
+                            key, None if record.value is None else decode_value(key, record.value)
+                        ),
+                        offset,
+                    )
     except DecodeError as error:
-        raise Damaged(f"{partition.topic.name}-{partition.index}, offset {offset}: {error}") from None
+        raise Damaged(
+            f"{partition.topic.name}-{partition.index}, offset {offset}: {error}"
+        ) from None

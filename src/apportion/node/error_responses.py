@@ -1,4 +1,6 @@
-"""One error code in the shape of each response: for a request that failed as a whole, when the disk or this broker did."""
+"""One error code in the shape of each response: for a request that failed as a whole, when the disk
+or this broker did.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,22 +31,27 @@ ErrorResponse = Callable[[Any, int, Code], Any]
 
 
 def error_response(arrived: Arrived, code: Code) -> Any:
-    """The response to `arrived` in which everything failed with `code`; None where no response is expected.
+    """The response to `arrived` in which everything failed with `code`; None where no response is
+    expected.
 
-    A group's request, or the search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members do
-    not understand: they would give up for good.
+    A group's request, or the search for its coordinator, has COORDINATOR_NOT_AVAILABLE for
+    KAFKA_STORAGE_ERROR, which members do not understand: they would give up for good.
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in GROUP_ERROR_RESPONSES:
-        request = GroupRequest(arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh)
+        request = GroupRequest(
+            arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh
+        )
         return GROUP_ERROR_RESPONSES[kind](request, Refused(code))
     return ERROR_RESPONSES[kind](arrived.request, arrived.version, code)
 
 
-def _produce(request: produce.ProduceRequest, version: int, code: Code) -> produce.ProduceResponse | None:
+def _produce(
+    request: produce.ProduceRequest, version: int, code: Code
+) -> produce.ProduceResponse | None:
     if request.acks == 0:
         return None
     return produce.ProduceResponse(
@@ -53,7 +60,9 @@ def _produce(request: produce.ProduceRequest, version: int, code: Code) -> produ
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=tuple(
-                    produce.PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
+                    produce.PartitionProduceResponse(
+                        index=data.index, error_code=code, base_offset=-1
+                    )
                     for data in topic.partition_data
                 ),
             )
@@ -70,7 +79,12 @@ def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.Fetch
             fetch.FetchableTopicResponse(
                 topic=topic.topic,
                 partitions=tuple(
-                    fetch.PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
+                    fetch.PartitionData(
+                        partition_index=each.partition,
+                        error_code=code,
+                        high_watermark=-1,
+                        records=b"",
+                    )
                     for each in topic.partitions
                 ),
             )
@@ -79,13 +93,17 @@ def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.Fetch
     )
 
 
-def _list_offsets(request: list_offsets.ListOffsetsRequest, version: int, code: Code) -> list_offsets.ListOffsetsResponse:
+def _list_offsets(
+    request: list_offsets.ListOffsetsRequest, version: int, code: Code
+) -> list_offsets.ListOffsetsResponse:
     return list_offsets.ListOffsetsResponse(
         topics=tuple(
             list_offsets.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    list_offsets.ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
+                    list_offsets.ListOffsetsPartitionResponse(
+                        partition_index=each.partition_index, error_code=code
+                    )
                     for each in topic.partitions
                 ),
             )
@@ -102,7 +120,10 @@ def _offset_for_leader_epoch(
             offset_for_leader_epoch.OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=tuple(
-                    offset_for_leader_epoch.EpochEndOffset(partition=each.partition, error_code=code) for each in topic.partitions
+                    offset_for_leader_epoch.EpochEndOffset(
+                        partition=each.partition, error_code=code
+                    )
+                    for each in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -110,11 +131,15 @@ def _offset_for_leader_epoch(
     )
 
 
-def _metadata(request: metadata.MetadataRequest, version: int, code: Code) -> metadata.MetadataResponse:
+def _metadata(
+    request: metadata.MetadataRequest, version: int, code: Code
+) -> metadata.MetadataResponse:
     return metadata.MetadataResponse(
         error_code=code,
         topics=tuple(
-            metadata.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
+            metadata.MetadataResponseTopic(
+                error_code=code, name=topic.name, topic_id=topic.topic_id
+            )
             for topic in request.topics or ()
         ),
     )
@@ -124,34 +149,49 @@ def _find_coordinator(
     request: find_coordinator.FindCoordinatorRequest, version: int, code: Code
 ) -> find_coordinator.FindCoordinatorResponse:
     if version < 4:
-        return find_coordinator.FindCoordinatorResponse(error_code=code, error_message=None, node_id=-1, port=-1)
+        return find_coordinator.FindCoordinatorResponse(
+            error_code=code, error_message=None, node_id=-1, port=-1
+        )
     return find_coordinator.FindCoordinatorResponse(
         coordinators=tuple(
-            find_coordinator.Coordinator(key=key, error_code=code, error_message=None, node_id=-1, port=-1)
+            find_coordinator.Coordinator(
+                key=key, error_code=code, error_message=None, node_id=-1, port=-1
+            )
             for key in request.coordinator_keys
         )
     )
 
 
-def _create_topics(request: create_topics.CreateTopicsRequest, version: int, code: Code) -> create_topics.CreateTopicsResponse:
+def _create_topics(
+    request: create_topics.CreateTopicsRequest, version: int, code: Code
+) -> create_topics.CreateTopicsResponse:
     return create_topics.CreateTopicsResponse(
         topics=tuple(
-            create_topics.CreatableTopicResult(name=topic.name, error_code=code, error_message=None, configs=None)
+            create_topics.CreatableTopicResult(
+                name=topic.name, error_code=code, error_message=None, configs=None
+            )
             for topic in request.topics
         )
     )
 
 
-def _delete_topics(request: delete_topics.DeleteTopicsRequest, version: int, code: Code) -> delete_topics.DeleteTopicsResponse:
-    named = [(state.name, state.topic_id) for state in request.topics] + [(name, bytes(16)) for name in request.topic_names]
+def _delete_topics(
+    request: delete_topics.DeleteTopicsRequest, version: int, code: Code
+) -> delete_topics.DeleteTopicsResponse:
+    named = [(state.name, state.topic_id) for state in request.topics] + [
+        (name, bytes(16)) for name in request.topic_names
+    ]
     return delete_topics.DeleteTopicsResponse(
         responses=tuple(
-            delete_topics.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code) for name, topic_id in named
+            delete_topics.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code)
+            for name, topic_id in named
         )
     )
 
 
-def _delete_records(request: delete_records.DeleteRecordsRequest, version: int, code: Code) -> delete_records.DeleteRecordsResponse:
+def _delete_records(
+    request: delete_records.DeleteRecordsRequest, version: int, code: Code
+) -> delete_records.DeleteRecordsResponse:
     return delete_records.DeleteRecordsResponse(
         topics=tuple(
             delete_records.DeleteRecordsTopicResult(
@@ -174,7 +214,10 @@ def _describe_configs(
     return describe_configs.DescribeConfigsResponse(
         results=tuple(
             describe_configs.DescribeConfigsResult(
-                error_code=code, error_message=None, resource_type=each.resource_type, resource_name=each.resource_name
+                error_code=code,
+                error_message=None,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
             )
             for each in request.resources
         )
@@ -192,14 +235,21 @@ ERROR_RESPONSES: dict[type, ErrorResponse] = {
     delete_topics.DeleteTopicsRequest: _delete_topics,
     delete_records.DeleteRecordsRequest: _delete_records,
     describe_configs.DescribeConfigsRequest: _describe_configs,
-    create_partitions.CreatePartitionsRequest: lambda request, version, code: create_partitions.CreatePartitionsResponse(
-        results=tuple(create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics)
+    create_partitions.CreatePartitionsRequest: lambda request, version, code: (
+        create_partitions.CreatePartitionsResponse(
+            results=tuple(
+                create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code)
+                for topic in request.topics
+            )
+        )
     ),
-    api_versions.ApiVersionsRequest: lambda request, version, code: api_versions.ApiVersionsResponse(error_code=code),
-    describe_cluster.DescribeClusterRequest: lambda request, version, code: describe_cluster.DescribeClusterResponse(
-        error_code=code
+    api_versions.ApiVersionsRequest: lambda request, version, code: (
+        api_versions.ApiVersionsResponse(error_code=code)
     ),
-    init_producer_id.InitProducerIdRequest: lambda request, version, code: init_producer_id.InitProducerIdResponse(
-        error_code=code, producer_epoch=-1
+    describe_cluster.DescribeClusterRequest: lambda request, version, code: (
+        describe_cluster.DescribeClusterResponse(error_code=code)
+    ),
+    init_producer_id.InitProducerIdRequest: lambda request, version, code: (
+        init_producer_id.InitProducerIdResponse(error_code=code, producer_epoch=-1)
     ),
 }

@@ -15,20 +15,25 @@ MAX_PLACES = 16
 
 
 class StepFailures:
-    """The recent failures. pause_ms: how long to wait before a retry; 0 after the first of a row."""
+    """The recent failures. pause_ms: how long to wait before a retry; 0 after the first of a
+    row.
+    """
 
     __slots__ = ("_last_ms", "_latest", "_repeats", "pause_ms")
 
     def __init__(self) -> None:
         self.pause_ms = 0
         self._last_ms: int | None = None
-        self._repeats: dict[str, int] = {}  # how often at each place, without the failure that had a line
+        # how often at each place, without the failure that had a line
+        self._repeats: dict[str, int] = {}
         self._latest: dict[str, str] = {}
 
     def add(self, error: Exception, now_ms: int) -> list[Note]:
         """Return the log line about a failure; nothing if it is only counted."""
         is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
-        self.pause_ms = 0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+        self.pause_ms = (
+            0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+        )
         self._last_ms = now_ms
         place, why = _raised_at(error), f"{type(error).__name__}: {error}"
         if place not in self._repeats and len(self._repeats) >= MAX_PLACES:
@@ -44,7 +49,10 @@ class StepFailures:
         """Return a log line for each place with counted failures, and forget the other places."""
         again = {place: times for place, times in self._repeats.items() if times}
         notes = [
-            Note("error", f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}")
+            Note(
+                "error",
+                f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}",
+            )
             for place, times in again.items()
         ]
         self._repeats = dict.fromkeys(again, 0)
@@ -61,4 +69,8 @@ def _raised_at(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    return (
+        "?"
+        if trace is None
+        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    )

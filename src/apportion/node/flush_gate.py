@@ -41,7 +41,9 @@ class FlushedFiles(Protocol):
     """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call, and remember their ends for `on_flushed`."""
+        """Return the files written since the last call, and remember their ends for
+        `on_flushed`.
+        """
         ...
 
     def on_flushed(self) -> None:
@@ -97,7 +99,9 @@ class FlushGate:
         self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
     def begin_write(self, files: FlushedFiles) -> None:
-        """Take a savepoint of the writer, unless this unit of work has taken one; call it before a change."""
+        """Take a savepoint of the writer, unless this unit of work has taken one; call it before a
+        change.
+        """
         if files not in self._savepoints:
             self._savepoints[files] = files.savepoint()
 
@@ -111,7 +115,9 @@ class FlushGate:
         return savepoints
 
     def wrote(self, files: FlushedFiles) -> int:
-        """Note that the writer has written, and return the number of the flush that will cover it."""
+        """Note that the writer has written, and return the number of the flush that will cover
+        it.
+        """
         self._dirty[files] = None
         return self.open_seq
 
@@ -122,12 +128,14 @@ class FlushGate:
     def retract_replies(self, tickets: Container[Ticket]) -> None:
         """Forget the held replies with one of these tickets."""
         self._held = {
-            flush_seq: [reply for reply in replies if reply.ticket not in tickets] for flush_seq, replies in self._held.items()
+            flush_seq: [reply for reply in replies if reply.ticket not in tickets]
+            for flush_seq, replies in self._held.items()
         }
 
     def flush_or_none(self) -> Flush | None:
         """Close the open flush and return it; None if one is under way or nothing was written."""
-        self._dirty |= self._not_visible  # `on_flushed` of these has failed: the next flush calls it again
+        # `on_flushed` of these has failed: the next flush calls it again
+        self._dirty |= self._not_visible
         self._not_visible.clear()
         if self._flushing or not self._dirty:
             return None
@@ -142,7 +150,9 @@ class FlushGate:
         self.is_collecting = False
 
     def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that succeeded; return its writers, for `on_flushed`, and the replies that waited."""
+        """Note a flush that succeeded; return its writers, for `on_flushed`, and the replies that
+        waited.
+        """
         assert self._flushing, f"Flushed({flush_seq}) answers no Flush"
         assert flush_seq == self.open_seq - 1, f"Flushed({flush_seq}) answers no Flush"
         flushed, self._flushing = list(self._flushing), {}
@@ -156,7 +166,9 @@ class FlushGate:
         self._not_visible.pop(files, None)
 
     def flush_failed(self) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that failed; return the writers with anything that is not durable, and all held replies."""
+        """Note a flush that failed; return the writers with anything that is not durable, and all
+        held replies.
+        """
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
         replies = [reply for flush_seq in sorted(self._held) for reply in self._held[flush_seq]]

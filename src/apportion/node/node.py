@@ -37,7 +37,17 @@ from typing import Any, NamedTuple
 from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
-from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Tick, Ticket
+from apportion.machine import (
+    Arrived,
+    Flushed,
+    FlushFailed,
+    Gone,
+    Instant,
+    Note,
+    Reply,
+    Tick,
+    Ticket,
+)
 from apportion.node import flush_gate
 from apportion.node.broker import Address, BrokerContext, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
@@ -46,7 +56,16 @@ from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
-from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
+from apportion.node.handlers import (
+    admin,
+    cluster,
+    configs,
+    delete_records,
+    fetch,
+    offsets,
+    produce,
+    producer_ids,
+)
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.retention import EXPIRY, RetentionCheck
 from apportion.node.rollback import Rollback
@@ -74,7 +93,9 @@ PRODUCER_EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.inter
 
 
 class UnitOfWork(NamedTuple):
-    """A part of a step that is done as a whole or undone. request: the one that fails if the unit does."""
+    """A part of a step that is done as a whole or undone. request: the one that fails if the unit
+    does.
+    """
 
     request: Arrived | None
     run: Callable[[Any, Instant], None]
@@ -82,7 +103,9 @@ class UnitOfWork(NamedTuple):
 
 
 class Node:
-    """One broker on one disk. Call `start` first, and carry out its flush before the first request."""
+    """One broker on one disk. Call `start` first, and carry out its flush before the first
+    request.
+    """
 
     __slots__ = (
         *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_announcing"),
@@ -93,7 +116,9 @@ class Node:
         flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
         metadata_log = MetadataLog.open(disk)
         partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
-        topic_service = TopicService(metadata_log, settings, flush_gate, partitions, delayed_fetches)
+        topic_service = TopicService(
+            metadata_log, settings, flush_gate, partitions, delayed_fetches
+        )
         deadlines = Deadlines()
         self._broker = BrokerContext(
             settings,
@@ -112,7 +137,8 @@ class Node:
         self._announced_topics = metadata_log.topics
         self._is_announcing = False
         self._out: list[Any] = []
-        self._units: deque[UnitOfWork] = deque()  # still to run: empty between steps, unless one failed
+        # still to run: empty between steps, unless one failed
+        self._units: deque[UnitOfWork] = deque()
         self._request: Arrived | None = None  # of the current unit
         self._replies: list[PendingReply] = []  # of the current unit
 
@@ -125,11 +151,15 @@ class Node:
         """
         broker = self._broker
         self._sweep()
-        broker.partitions.recover(broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
+        broker.partitions.recover(
+            broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms
+        )
         for partition in broker.partitions:
             if lost_bytes := partition.log.truncated_bytes:
                 name = f"{partition.topic.name}-{partition.index}"
-                self._out.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
+                self._out.append(
+                    Note("warning", f"{name} lost {lost_bytes} bytes that were half written")
+                )
         broker.topic_service.finish_recovery(fresh)
         self._coordinators.load_all(now)
         self._arm_periodic(now)
@@ -137,7 +167,9 @@ class Node:
         return self._finish_step(now)
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """Run the units of work that `event` asks for, and return the actions that follow from them."""
+        """Run the units of work that `event` asks for, and return the actions that follow from
+        them.
+        """
         units = self._units
         if type(event) is Arrived:
             units.append(UnitOfWork(event, self._dispatch, event))
@@ -147,12 +179,22 @@ class Node:
             units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
             units.append(UnitOfWork(None, self._drop_tickets, event))
-            units += (UnitOfWork(None, self._coordinators.drop_tickets, (index, event)) for index in self._coordinators.indexes())
+            units += (
+                UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
+                for index in self._coordinators.indexes()
+            )
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
             for key in self._broker.deadlines.take_due(now.mono_ms):
-                self._run(UnitOfWork(delayed_fetches.request_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
+                self._run(
+                    UnitOfWork(
+                        delayed_fetches.request_or_none(key[1]) if key[0] == "fetch" else None,
+                        self._serve,
+                        key,
+                    ),
+                    now,
+                )
                 self._run_all(now)
         return self._finish_step(now)
 
@@ -181,29 +223,50 @@ class Node:
         """
         if self._rollback.is_running:
             raise error
-        code = Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
+        code = (
+            Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
+        )
         self._out += self._failures.add(error, now.mono_ms)
         own, is_announcing = self._request, self._is_announcing
-        failed = {request.ticket: request for request in (own, *(reply.request for reply in self._replies)) if request is not None}
+        failed = {
+            request.ticket: request
+            for request in (own, *(reply.request for reply in self._replies))
+            if request is not None
+        }
         self._broker.flush_gate.retract_replies(failed)
-        self._out = [action for action in self._out if type(action) is not Reply or action.ticket not in failed]
+        self._out = [
+            action
+            for action in self._out
+            if type(action) is not Reply or action.ticket not in failed
+        ]
         if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
         else:
             failed |= {request.ticket: request for request in self._rollback.undo_unit(now)}
         for request in failed.values():
-            self._fail(request, code if own is not None and request.ticket == own.ticket else Code.COORDINATOR_NOT_AVAILABLE)
+            self._fail(
+                request,
+                code
+                if own is not None and request.ticket == own.ticket
+                else Code.COORDINATOR_NOT_AVAILABLE,
+            )
         self._cleaner.rearm(now)
         self._coordinators.rearm(now.mono_ms + self._failures.pause_ms)
         self._arm_periodic(now)
         if self._broker.topic_service.topics is not self._announced_topics:
-            self._broker.deadlines.arm(TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms))
-        self._broker.deadlines.arm(RETRY, now.mono_ms + (0 if is_announcing else self._failures.pause_ms))
+            self._broker.deadlines.arm(
+                TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms)
+            )
+        self._broker.deadlines.arm(
+            RETRY, now.mono_ms + (0 if is_announcing else self._failures.pause_ms)
+        )
         self._confirm()
         return self._take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
-        """Answer the request with `code`, or the split request that it is a part of, and forget it everywhere."""
+        """Answer the request with `code`, or the split request that it is a part of, and forget it
+        everywhere.
+        """
         whole = self._coordinators.abandon(request.ticket)
         if whole is None and request.ticket < 0:
             return  # the whole request has failed with another of its parts
@@ -247,7 +310,8 @@ class Node:
         answer = handler(self._broker, event, now)
         if answer is not None:
             self._send_when_durable(
-                max(answer.flush_seq, self._broker.topic_service.flush_seq), PendingReply(event.ticket, answer.body, event)
+                max(answer.flush_seq, self._broker.topic_service.flush_seq),
+                PendingReply(event.ticket, answer.body, event),
             )
 
     def _sweep(self) -> None:
@@ -257,7 +321,10 @@ class Node:
         """
         topic_service, partitions = self._broker.topic_service, self._broker.partitions
         if not topic_service.cluster_id and not partitions.is_empty():
-            raise Damaged("catalog.log holds nothing that can be read, but there are logs of topics that it should name")
+            raise Damaged(
+                "catalog.log holds nothing that can be read, but there are logs of topics "
+                "that it should name"
+            )
         if topic_service.cut_bytes:
             lost = f"catalog.log lost {topic_service.cut_bytes} bytes that were half written; "
             self._out.append(Note("warning", f"{lost}logs that nothing names are kept for now"))
@@ -278,27 +345,39 @@ class Node:
             if whole is not None:
                 self._replies.append(whole)
                 self._out.append(Reply(whole.ticket, whole.body))
-                self._coordinators.forget(reply.ticket)  # last: until then the whole fails with any of its parts
+                # last: until then the whole fails with any of its parts
+                self._coordinators.forget(reply.ticket)
         else:
             self._out.append(Reply(reply.ticket, reply.body))
 
     def _finish_step(self, now: Instant) -> list[Any]:
-        """Announce new topics, retry fetches, begin a flush if one is due, and return the actions of the step."""
+        """Announce new topics, retry fetches, begin a flush if one is due, and return the actions
+        of the step.
+        """
         broker = self._broker
         topics = broker.topic_service.topics
         if topics is not self._announced_topics and TOPICS_CHANGED not in broker.deadlines:
             self._units += (
-                UnitOfWork(None, self._announce_topics, index) for index in self._coordinators.with_stale_topics(topics)
+                UnitOfWork(None, self._announce_topics, index)
+                for index in self._coordinators.with_stale_topics(topics)
             )
             self._run_all(now)
             self._expiry.arm_if_needed(now)
             self._announced_topics = topics
         while broker.delayed_fetches.ready:
             ticket = next(iter(broker.delayed_fetches.ready))
-            self._run(UnitOfWork(broker.delayed_fetches.request_or_none(ticket), self._retry_fetch, ticket), now)
+            self._run(
+                UnitOfWork(
+                    broker.delayed_fetches.request_or_none(ticket), self._retry_fetch, ticket
+                ),
+                now,
+            )
         self._out += self._coordinators.notes()
         self._out += self._cleaner.notes() + self._expiry.notes()
-        if FLUSH not in broker.deadlines and (flush := broker.flush_gate.flush_or_none()) is not None:
+        if (
+            FLUSH not in broker.deadlines
+            and (flush := broker.flush_gate.flush_or_none()) is not None
+        ):
             self._out.append(flush)
             broker.flush_gate.flush_issued()
         return self._take_actions()
@@ -316,7 +395,10 @@ class Node:
 
     def _answer_fetch(self, request: Arrived, result: fetch.FetchResult) -> None:
         self._stop_waiting(request.ticket)
-        self._send_when_durable(self._broker.topic_service.flush_seq, PendingReply(request.ticket, result.response, request))
+        self._send_when_durable(
+            self._broker.topic_service.flush_seq,
+            PendingReply(request.ticket, result.response, request),
+        )
 
     def _stop_waiting(self, ticket: Ticket) -> None:
         """Forget the delayed fetch of that ticket, if there is one."""
@@ -333,7 +415,8 @@ class Node:
             self._cleaner.run_step(now)
         elif key == EXPIRY:
             self._units += (
-                UnitOfWork(None, self._expiry.delete_expired, partition) for partition in self._expiry.next_partitions(now)
+                UnitOfWork(None, self._expiry.delete_expired, partition)
+                for partition in self._expiry.next_partitions(now)
             )
         elif key == FAILURES:
             self._out += self._failures.take_counted()
@@ -349,7 +432,9 @@ class Node:
             self._stop_waiting(ticket)
 
     def _flushed(self, flush_seq: int) -> None:
-        """Queue what follows a successful flush: first readers see the writes, then the held replies leave."""
+        """Queue what follows a successful flush: first readers see the writes, then the held
+        replies leave.
+        """
         flushed, replies = self._broker.flush_gate.flushed(flush_seq)
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
@@ -368,9 +453,13 @@ class Node:
         self._send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
-        """Undo all that was written since the last flush, and fail the requests that waited for this one."""
+        """Undo all that was written since the last flush, and fail the requests that waited for
+        this one.
+        """
         self._rollback.is_running = True  # from here on an error is final
-        self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
+        self._out.append(
+            Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")
+        )
         if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()

@@ -54,16 +54,24 @@ class Partition:
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         set_base_offset(batch, base_offset, LEADER_EPOCH)
-        self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
+        self.log.append(
+            batch,
+            last_offset=base_offset + header.last_offset_delta,
+            max_timestamp_ms=header.max_timestamp_ms,
+        )
         self.producers.appended(header, base_offset, now_ms)
         self.flush_seq = self.flush_gate.wrote(self)
         return base_offset
 
-    def append_records(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int) -> None:
+    def append_records(
+        self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int
+    ) -> None:
         """Append the broker's own records as one batch; durable at `flush_seq`."""
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
-        batch = encode_batch(records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH)
+        batch = encode_batch(
+            records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH
+        )
         self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)
         self.flush_seq = self.flush_gate.wrote(self)
 
@@ -75,7 +83,8 @@ class Partition:
         """
         if not 0 <= offset <= self.high_watermark:
             raise Refused(
-                Code.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}"
+                Code.OFFSET_OUT_OF_RANGE,
+                f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}",
             )
         if offset > self.log.start_offset:
             self.flush_gate.begin_write(self)
@@ -84,7 +93,9 @@ class Partition:
         return self.log.start_offset
 
     def delete_expired(self, offset: int) -> None:
-        """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing else takes no more batches."""
+        """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing
+        else takes no more batches.
+        """
         self.flush_gate.begin_write(self)
         if offset == self.log.next_offset:
             self.log.roll_segment()
@@ -144,7 +155,9 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """Rebuild the producers from the log, without those that have been silent since `since_ms`."""
+        """Rebuild the producers from the log, without those that have been silent since
+        `since_ms`.
+        """
         self.producers = self._stored_producers()
         self.producers.forget_before(since_ms)
 
@@ -154,7 +167,8 @@ class Partition:
         """
         found = ProducerStates()
         for view in self.log.batches(0):
-            if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
+            # not negative, so there is a producer: few logs have many
+            if view[PRODUCER_ID_AT] < 128:
                 header = read_header(view)
                 found.appended(header, header.base_offset, header.max_timestamp_ms)
         return found
@@ -163,7 +177,9 @@ class Partition:
 class Partitions:
     """The open partitions, by topic id and index. layout: returns the log settings of a topic."""
 
-    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], flush_gate: FlushGate) -> None:
+    def __init__(
+        self, disk: Disk, layout: Callable[[Topic], LogSettings], flush_gate: FlushGate
+    ) -> None:
         self._disk = disk
         self._layout = layout
         self._journal = flush_gate

@@ -58,11 +58,16 @@ class ProducerStates:
             return None
         if header.producer_epoch < known.epoch:
             raise Refused(
-                Code.INVALID_PRODUCER_EPOCH, f"producer {header.producer_id} is at epoch {known.epoch}, not {header.producer_epoch}"
+                Code.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} is at epoch {known.epoch}, not "
+                f"{header.producer_epoch}",
             )
         if header.producer_epoch > known.epoch:
             if header.base_sequence != 0:
-                raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"a new epoch starts at 0, not at {header.base_sequence}")
+                raise Refused(
+                    Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"a new epoch starts at 0, not at {header.base_sequence}",
+                )
             return None
         last = last_sequence(header)
         for kept in known.batches:
@@ -71,7 +76,8 @@ class ProducerStates:
         wanted = (known.batches[-1].last_sequence + 1) % SEQUENCES
         if header.base_sequence != wanted:
             raise Refused(
-                Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"producer {header.producer_id} is at {wanted}, not at {header.base_sequence}"
+                Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} is at {wanted}, not at {header.base_sequence}",
             )
         return None
 
@@ -82,14 +88,20 @@ class ProducerStates:
         known = self._by_id.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:
             known = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
-        known.batches.append(StoredBatch(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
+        known.batches.append(
+            StoredBatch(
+                header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms
+            )
+        )
         known.seen_ms = now_ms
 
     def roll_back(self, next_offset: int, stored: "ProducerStates") -> None:
         """Forget the batches from `next_offset` on, which were cut away.
 
-        stored: the producers of the batches that are left in the log. Producers without a batch that was cut away stay as they
-        are: the log may no longer hold their batches, and its timestamps do not say when a producer was seen.
+        stored: the producers of the batches that are left in the log. Producers without a batch
+        that was cut away stay as they
+        are: the log may no longer hold their batches, and its timestamps do not say when a producer
+        was seen.
         """
         for producer_id, known in list(self._by_id.items()):
             left = [kept for kept in known.batches if kept.base_offset < next_offset]

@@ -34,15 +34,21 @@ class SegmentInfo(NamedTuple):
     max_timestamp_ms: int
 
 
-def expired_before(spans: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, visible_to: int) -> int:
-    """Return the offset below which all segments of `spans` have expired at wall clock `now_ms`; 0 if none has.
+def expired_before(
+    spans: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, visible_to: int
+) -> int:
+    """Return the offset below which all segments of `spans` have expired at wall clock `now_ms`; 0
+    if none has.
 
-    visible_to: the high watermark; a segment that ends behind it stays. Batches without a timestamp never grow old.
+    visible_to: the high watermark; a segment that ends behind it stays. Batches without a timestamp
+    never grow old.
     """
     offset = 0
     excess_bytes = sum(span.size_bytes for span in spans) - rules.retention_bytes
     for span in spans:
-        is_old = 0 <= rules.retention_ms < now_ms - span.max_timestamp_ms and span.max_timestamp_ms >= 0
+        is_old = (
+            0 <= rules.retention_ms < now_ms - span.max_timestamp_ms and span.max_timestamp_ms >= 0
+        )
         is_too_much = rules.retention_bytes >= 0 and excess_bytes >= span.size_bytes
         if not span.size_bytes or span.next_offset > visible_to or not (is_old or is_too_much):
             break
@@ -74,7 +80,9 @@ class RetentionCheck:
         broker = self._broker
         if not self._waiting:
             self._waiting = list(reversed(list(broker.partitions)))
-        partitions = [self._waiting.pop() for _ in range(min(PARTITIONS_PER_STEP, len(self._waiting)))]
+        partitions = [
+            self._waiting.pop() for _ in range(min(PARTITIONS_PER_STEP, len(self._waiting)))
+        ]
         pause_ms = PAUSE_MS if self._waiting else broker.settings.log_retention_check_interval_ms
         broker.deadlines.arm(EXPIRY, now.mono_ms + pause_ms)
         return partitions
@@ -82,12 +90,16 @@ class RetentionCheck:
     def delete_expired(self, partition: Partition, now: Instant) -> None:
         """Delete the expired segments of the partition."""
         topic_service = self._broker.topic_service
-        if topic_service.topics.with_id(partition.topic.id) is None:  # deleted while the round was under way
+        # deleted while the round was under way
+        if topic_service.topics.with_id(partition.topic.id) is None:
             return
         rules = topic_service.rules(partition.topic)
         if not rules.is_deleted:
             return
-        spans = [SegmentInfo(each.next_offset, each.size_bytes, each.max_timestamp_ms) for each in partition.log.segments()]
+        spans = [
+            SegmentInfo(each.next_offset, each.size_bytes, each.max_timestamp_ms)
+            for each in partition.log.segments()
+        ]
         offset = expired_before(spans, rules, now.wall_ms, partition.high_watermark)
         if offset <= partition.log.start_offset:
             return
@@ -95,9 +107,16 @@ class RetentionCheck:
         try:
             partition.delete_expired(offset)
         except DiskError as error:  # the next round tries it again
-            self._notes.append(Note("warning", f"records of {name} have expired and are not deleted for now: {error}"))
+            self._notes.append(
+                Note(
+                    "warning",
+                    f"records of {name} have expired and are not deleted for now: {error}",
+                )
+            )
         else:
-            self._notes.append(Note("info", f"the records of {name} below offset {offset} have expired"))
+            self._notes.append(
+                Note("info", f"the records of {name} below offset {offset} have expired")
+            )
 
     def notes(self) -> list[Note]:
         """Return the log lines since the last call."""

@@ -1,4 +1,5 @@
-"""The way back to a state that the files confirm: undo a failed unit of work, or all that a failed flush lost.
+"""The way back to a state that the files confirm: undo a failed unit of work, or all that a failed
+flush lost.
 
 Both ways cut logs back and replay the coordinator shards whose logs were cut. They differ in how
 far they go: `undo_unit` goes to the savepoints that writers took during one unit of work
@@ -26,7 +27,12 @@ class Rollback:
 
     __slots__ = ("_broker", "_coordinators", "_send", "is_running")
 
-    def __init__(self, broker: BrokerContext, coordinators: Coordinators, send: Callable[[PendingReply], None]) -> None:
+    def __init__(
+        self,
+        broker: BrokerContext,
+        coordinators: Coordinators,
+        send: Callable[[PendingReply], None],
+    ) -> None:
         self._broker = broker
         self._coordinators = coordinators
         self._send = send
@@ -42,7 +48,9 @@ class Rollback:
         if topics in savepoints:
             before = topics.topics
             topics.roll_back(savepoints[topics])
-            self._drop_topics([topic for topic in before if topics.topics.with_id(topic.id) is None])
+            self._drop_topics(
+                [topic for topic in before if topics.topics.with_id(topic.id) is None]
+            )
         for files, savepoint in savepoints.items():
             if type(files) is Partition and topics.topics.with_id(files.topic.id) is not None:
                 files.roll_back(savepoint)
@@ -54,7 +62,8 @@ class Rollback:
         return parked
 
     def undo_unflushed(self, now: Instant) -> None:
-        """Undo every write since the last successful flush, and fail the replies that waited for the next one.
+        """Undo every write since the last successful flush, and fail the replies that waited for
+        the next one.
 
         The replies go first: an error response tells of nothing that is in doubt.
         """
@@ -86,9 +95,17 @@ class Rollback:
             self._broker.partitions.delete_logs(topic)
 
     def _fail_parked(self, parked: Iterable[Arrived]) -> None:
-        """Answer parked requests with COORDINATOR_NOT_AVAILABLE, upon which clients look for the coordinator and retry."""
+        """Answer parked requests with COORDINATOR_NOT_AVAILABLE, upon which clients look for the
+        coordinator and retry.
+        """
         for request in parked:
-            self._send(PendingReply(request.ticket, error_response(request, Code.COORDINATOR_NOT_AVAILABLE), request))
+            self._send(
+                PendingReply(
+                    request.ticket, error_response(request, Code.COORDINATOR_NOT_AVAILABLE), request
+                )
+            )
 
     def _wake_fetches(self, partition: Partition) -> None:
-        self._broker.delayed_fetches.partition_changed(IdPartition(partition.topic.id, partition.index))
+        self._broker.delayed_fetches.partition_changed(
+            IdPartition(partition.topic.id, partition.index)
+        )

@@ -15,7 +15,9 @@ HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
 class SettingRefused(ValueError):
-    """A setting that is unknown or has a value it cannot have; the text is one sentence for the user."""
+    """A setting that is unknown or has a value it cannot have; the text is one sentence for the
+    user.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,26 +25,54 @@ class BrokerSettings:
     """What a broker obeys. A field is Kafka's setting of that name with underscores for dots."""
 
     node_id: Annotated[int, Setting("The id of this broker.")] = 1
-    listeners: Annotated[str, Setting("The address to bind, HOST:PORT; port 0 picks a free one.")] = "PLAINTEXT://127.0.0.1:9092"
+    listeners: Annotated[
+        str, Setting("The address to bind, HOST:PORT; port 0 picks a free one.")
+    ] = "PLAINTEXT://127.0.0.1:9092"
     advertised_listeners: Annotated[
-        str, Setting("The address that clients are told to connect to.", default_words="the address that was bound")
+        str,
+        Setting(
+            "The address that clients are told to connect to.",
+            default_words="the address that was bound",
+        ),
     ] = ""
-    num_partitions: Annotated[int, Setting("Partitions of a topic that is created without a number.", at_least=1)] = 1
-    auto_create_topics_enable: Annotated[bool, Setting("Whether a topic is created when a client first names it.")] = True
+    num_partitions: Annotated[
+        int, Setting("Partitions of a topic that is created without a number.", at_least=1)
+    ] = 1
+    auto_create_topics_enable: Annotated[
+        bool, Setting("Whether a topic is created when a client first names it.")
+    ] = True
     delete_topic_enable: Annotated[bool, Setting("Whether topics may be deleted.")] = True
     message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588
-    log_segment_bytes: Annotated[int, Setting("The size at which a log begins a new segment.", at_least=1)] = 1_073_741_824
-    log_roll_hours: Annotated[int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)] = 168
-    log_roll_ms: Annotated[int | None, Setting("The same in milliseconds.", at_least=1, default_words="log.roll.hours")] = None
-    log_retention_hours: Annotated[int, Setting("How long records are kept, in hours; -1 for ever.")] = -1
-    log_retention_minutes: Annotated[int | None, Setting("The same in minutes.", default_words="log.retention.hours")] = None
-    log_retention_ms: Annotated[int | None, Setting("The same in milliseconds.", default_words="log.retention.minutes")] = None
-    log_retention_bytes: Annotated[int, Setting("How many bytes of a partition are kept; -1 for all.")] = -1
+    log_segment_bytes: Annotated[
+        int, Setting("The size at which a log begins a new segment.", at_least=1)
+    ] = 1_073_741_824
+    log_roll_hours: Annotated[
+        int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)
+    ] = 168
+    log_roll_ms: Annotated[
+        int | None, Setting("The same in milliseconds.", at_least=1, default_words="log.roll.hours")
+    ] = None
+    log_retention_hours: Annotated[
+        int, Setting("How long records are kept, in hours; -1 for ever.")
+    ] = -1
+    log_retention_minutes: Annotated[
+        int | None, Setting("The same in minutes.", default_words="log.retention.hours")
+    ] = None
+    log_retention_ms: Annotated[
+        int | None, Setting("The same in milliseconds.", default_words="log.retention.minutes")
+    ] = None
+    log_retention_bytes: Annotated[
+        int, Setting("How many bytes of a partition are kept; -1 for all.")
+    ] = -1
     log_retention_check_interval_ms: Annotated[
         int, Setting("The time between two looks for segments that may be deleted.", at_least=1)
     ] = 300_000
     log_message_timestamp_type: Annotated[
-        str, Setting("CreateTime keeps the producer's timestamp, LogAppendTime sets the broker's.", choices=TIMESTAMP_TYPES)
+        str,
+        Setting(
+            "CreateTime keeps the producer's timestamp, LogAppendTime sets the broker's.",
+            choices=TIMESTAMP_TYPES,
+        ),
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
@@ -51,26 +81,46 @@ class BrokerSettings:
         int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
     ] = 3_600_000
     offsets_topic_num_partitions: Annotated[
-        int, Setting("Partitions of __consumer_offsets: one coordinator shard for each.", at_least=1)
+        int,
+        Setting("Partitions of __consumer_offsets: one coordinator shard for each.", at_least=1),
     ] = 50
-    offsets_topic_segment_bytes: Annotated[int, Setting("The segment size of __consumer_offsets.", at_least=1)] = 16_777_216
-    fetch_max_bytes: Annotated[int, Setting("The most bytes in one Fetch response.", at_least=1)] = 57_671_680
+    offsets_topic_segment_bytes: Annotated[
+        int, Setting("The segment size of __consumer_offsets.", at_least=1)
+    ] = 16_777_216
+    fetch_max_bytes: Annotated[
+        int, Setting("The most bytes in one Fetch response.", at_least=1)
+    ] = 57_671_680
     producer_id_expiration_ms: Annotated[
-        int, Setting("How long a producer's sequence numbers are remembered after its last batch.", at_least=1)
+        int,
+        Setting(
+            "How long a producer's sequence numbers are remembered after its last batch.",
+            at_least=1,
+        ),
     ] = 86_400_000
-    socket_request_max_bytes: Annotated[int, Setting("The largest request.", at_least=1)] = 104_857_600
-    max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = 2_147_483_647
+    socket_request_max_bytes: Annotated[int, Setting("The largest request.", at_least=1)] = (
+        104_857_600
+    )
+    max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
+        2_147_483_647
+    )
     apportion_connection_max_inflight_requests: Annotated[
-        int, Setting("Requests under way on one connection before it is no longer read.", at_least=1)
+        int,
+        Setting("Requests under way on one connection before it is no longer read.", at_least=1),
     ] = 128
     apportion_connection_max_inflight_bytes: Annotated[
-        int, Setting("Bytes of such requests; a single request may be larger, up to socket.request.max.bytes.", at_least=1)
+        int,
+        Setting(
+            "Bytes of such requests; a single request may be larger, up to "
+            "socket.request.max.bytes.",
+            at_least=1,
+        ),
     ] = 33_554_432
     group: GroupSettings = field(default_factory=GroupSettings)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "BrokerSettings":
-        """The settings with `given` in place of defaults; a name may be written with dots or underscores.
+        """The settings with `given` in place of defaults; a name may be written with dots or
+        underscores.
 
         Errors: SettingRefused for a name that nothing bears or a value of the wrong kind.
         """
@@ -105,8 +155,12 @@ class BrokerSettings:
         return cls.of(given)
 
     def named(self) -> dict[str, str]:
-        """Every setting by Kafka's name, its value as Kafka writes it; "" for one that leaves the word to another."""
-        mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"}
+        """Every setting by Kafka's name, its value as Kafka writes it; "" for one that leaves the
+        word to another.
+        """
+        mine = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
+        }
         theirs = {each.name: getattr(self.group, each.name) for each in fields(self.group)}
         return {dotted(name): _written(value) for name, value in sorted((mine | theirs).items())}
 
@@ -134,23 +188,31 @@ class BrokerSettings:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
             types = " or ".join(TIMESTAMP_TYPES)
-            raise SettingRefused(f"log.message.timestamp.type must be {types}, not {self.log_message_timestamp_type!r}.")
+            raise SettingRefused(
+                f"log.message.timestamp.type must be {types}, not "
+                f"{self.log_message_timestamp_type!r}."
+            )
         host_and_port(self.listeners)
         if self.advertised_listeners:
             host_and_port(self.advertised_listeners, "advertised.listeners")
 
 
 def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
-    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else.
+    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused
+    for anything else.
 
     name: what the user knows the setting by.
     """
     protocol, _, place = listeners.rpartition("://")
     host, colon, port = place.rpartition(":")
     if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit():
-        raise SettingRefused(f"{name} must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
+        raise SettingRefused(
+            f"{name} must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}."
+        )
     if int(port) > 65535:
-        raise SettingRefused(f"{name} has port {port}, which is out of range: a port is a number up to 65535.")
+        raise SettingRefused(
+            f"{name} has port {port}, which is out of range: a port is a number up to 65535."
+        )
     return host.strip("[]") or "0.0.0.0", int(port)
 
 

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.errors import Code
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -30,7 +33,12 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
     """
     asked = request.include_authorized_operations
     return [
-        (group_id, ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=asked))
+        (
+            group_id,
+            ConsumerGroupDescribeRequest(
+                group_ids=(group_id,), include_authorized_operations=asked
+            ),
+        )
         for group_id in dict.fromkeys(request.group_ids)
     ]
 
@@ -45,16 +53,26 @@ def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, An
 
 def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
     """Return one part a group; a repeated name counts once."""
-    return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in dict.fromkeys(request.groups_names)]
+    return [
+        (group_id, DeleteGroupsRequest(groups_names=(group_id,)))
+        for group_id in dict.fromkeys(request.groups_names)
+    ]
 
 
 def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     """Return one part a group; before version 8 the request names one group and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
-    stable, whole = request.require_stable, {group.group_id: group for group in request.groups if group.topics is None}
-    once = [group for group in request.groups if whole.get(group.group_id, group) is group]  # all of its offsets are told once
-    return [(group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable)) for group in once]
+    stable, whole = (
+        request.require_stable,
+        {group.group_id: group for group in request.groups if group.topics is None},
+    )
+    # all of its offsets are told once
+    once = [group for group in request.groups if whole.get(group.group_id, group) is group]
+    return [
+        (group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable))
+        for group in once
+    ]
 
 
 def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
@@ -65,19 +83,29 @@ def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
 
 def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
     code = next((part.error_code for part in parts if part.error_code != Code.NONE), Code.NONE)
-    return ListGroupsResponse(error_code=code, groups=tuple(group for part in parts for group in part.groups))
+    return ListGroupsResponse(
+        error_code=code, groups=tuple(group for part in parts for group in part.groups)
+    )
 
 
 SPLITS: dict[type, RequestSplit] = {
     ConsumerGroupDescribeRequest: RequestSplit(
         _describe_consumer_groups_parts,
-        lambda parts: ConsumerGroupDescribeResponse(groups=tuple(each for part in parts for each in part.groups)),
+        lambda parts: ConsumerGroupDescribeResponse(
+            groups=tuple(each for part in parts for each in part.groups)
+        ),
     ),
     DescribeGroupsRequest: RequestSplit(
-        _describe_groups_parts, lambda parts: DescribeGroupsResponse(groups=tuple(each for part in parts for each in part.groups))
+        _describe_groups_parts,
+        lambda parts: DescribeGroupsResponse(
+            groups=tuple(each for part in parts for each in part.groups)
+        ),
     ),
     DeleteGroupsRequest: RequestSplit(
-        _delete_groups_parts, lambda parts: DeleteGroupsResponse(results=tuple(each for part in parts for each in part.results))
+        _delete_groups_parts,
+        lambda parts: DeleteGroupsResponse(
+            results=tuple(each for part in parts for each in part.results)
+        ),
     ),
     OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
     ListGroupsRequest: RequestSplit(lambda request: [], _join_list_groups),

@@ -1,4 +1,5 @@
-"""What the settings of one topic come to: the values that the broker obeys, read from their texts once.
+"""What the settings of one topic come to: the values that the broker obeys, read from their texts
+once.
 
 It decides nothing: `node/batch_validation.py` admits batches by these rules, `node/retention.py`
 deletes by them, and a log is laid out by them.
@@ -43,7 +44,9 @@ class TopicRules(NamedTuple):
     def layout(self) -> LogSettings:
         """How the topic's logs lie on the disk."""
         return LogSettings(
-            segment_bytes=self.segment_bytes, index_interval_bytes=self.index_interval_bytes, segment_ms=self.segment_ms
+            segment_bytes=self.segment_bytes,
+            index_interval_bytes=self.index_interval_bytes,
+            segment_ms=self.segment_ms,
         )
 
 

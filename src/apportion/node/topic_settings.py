@@ -23,7 +23,13 @@ MINIMUMS = {  # settings that are whole numbers -> the smallest that Kafka takes
     "segment.jitter.ms": 0,
     "segment.ms": 1,
 }
-INT32 = ("index.interval.bytes", "max.message.bytes", "min.insync.replicas", "segment.bytes", "segment.index.bytes")
+INT32 = (
+    "index.interval.bytes",
+    "max.message.bytes",
+    "min.insync.replicas",
+    "segment.bytes",
+    "segment.index.bytes",
+)
 BOOLEAN = ("false", "true")
 CHOICES = {  # settings that are words -> those there are
     "cleanup.policy": ("compact", "delete"),
@@ -33,7 +39,9 @@ CHOICES = {  # settings that are words -> those there are
     "unclean.leader.election.enable": BOOLEAN,
 }
 RATIOS = ("min.cleanable.dirty.ratio",)
-UNSUPPORTED = {  # settings that have no effect here -> Kafka's default, which asks for nothing, its type, and what is missing
+# settings that have no effect here -> Kafka's default, which asks for nothing, its type, and what
+# is missing
+UNSUPPORTED = {
     "compression.gzip.level": ("-1", 3, "levels of compression"),
     "compression.lz4.level": ("9", 3, "levels of compression"),
     "compression.zstd.level": ("3", 3, "levels of compression"),
@@ -50,9 +58,16 @@ MAX_QUOTED = 80  # how much of a wrong word is said back
 
 
 def check_settings(given: Mapping[str, str | None]) -> None:
-    """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it cannot have or that asks in vain."""
+    """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it
+    cannot have or that asks in vain.
+    """
     for name, value in given.items():
-        if name not in MINIMUMS and name not in CHOICES and name not in RATIOS and name not in UNSUPPORTED:
+        if (
+            name not in MINIMUMS
+            and name not in CHOICES
+            and name not in RATIOS
+            and name not in UNSUPPORTED
+        ):
             raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
@@ -75,7 +90,10 @@ def _expected_or_none(name: str, value: str) -> str | None:
     """What the setting is, in words, if `value` is not that."""
     if name in MINIMUMS:
         most = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
-        is_right = fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None and MINIMUMS[name] <= int(value) <= most
+        is_right = (
+            fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None
+            and MINIMUMS[name] <= int(value) <= most
+        )
         return None if is_right else f"a whole number from {MINIMUMS[name]} to {most}"
     if name in RATIOS:
         return None if _is_ratio(value) else "a number from 0 to 1"
@@ -83,11 +101,17 @@ def _expected_or_none(name: str, value: str) -> str | None:
         words = [word.strip() for word in value.split(",")] if value.strip() else []
     else:
         words = [value.lower() if CHOICES[name] == BOOLEAN else value]
-    return None if all(word in CHOICES[name] for word in words) else f"one of {', '.join(CHOICES[name])}"
+    return (
+        None
+        if all(word in CHOICES[name] for word in words)
+        else f"one of {', '.join(CHOICES[name])}"
+    )
 
 
 def config_type(name: str) -> int:
-    """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list."""
+    """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64,
+    6 float64, 7 list.
+    """
     if name in MINIMUMS:
         return 3 if name in INT32 else 5
     if name in UNSUPPORTED:

@@ -25,7 +25,8 @@ DEFAULT_COUNT = -1  # asks for num.partitions
 MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
-TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
+# a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
+TOPIC_SETTINGS = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
     "delete.retention.ms": "86400000",
@@ -53,7 +54,9 @@ OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "produc
 
 
 class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker: its name, its value, and where the value comes from (Kafka's numbers)."""
+    """One setting of a topic or broker: its name, its value, and where the value comes from
+    (Kafka's numbers).
+    """
 
     name: str
     value: str
@@ -98,7 +101,8 @@ class TopicService:
         self._partitions = partitions
         self._waits = delayed_fetches
         self._rules: dict[TopicId, TopicRules] = {}
-        self.has_retention = False  # some topic, which may be gone by now, has records deleted by age or size
+        # some topic, which may be gone by now, has records deleted by age or size
+        self.has_retention = False
         self._deleted: list[Topic] = []
         self._flushing_deleted: list[Topic] = []
         self._durable_bytes = self._flushing_bytes = 0
@@ -130,7 +134,9 @@ class TopicService:
         self._wrote()
 
     def cut_back(self) -> list[Topic]:
-        """Return to the topics on the disk after a refused flush; return the topics that are lost."""
+        """Return to the topics on the disk after a refused flush; return the topics that are
+        lost.
+        """
         before = self.topics
         self._deleted, self._flushing_deleted, self._last_ids = [], [], (0, 0)
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
@@ -149,11 +155,17 @@ class TopicService:
         """Cut the metadata log back to its first `savepoint` bytes, and read the topics again."""
         self._metadata_log = self._metadata_log.truncated(savepoint)
         self._deleted = [topic for topic in self._deleted if self.topics.with_id(topic.id) is None]
-        self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
+        self._rules = {
+            topic_id: rules
+            for topic_id, rules in self._rules.items()
+            if self.topics.with_id(topic_id) is not None
+        }
         self._last_ids = (0, 0)
         self._wrote()
 
-    def validate(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
+    def validate(
+        self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes
+    ) -> Topic:
         """Return the topic as it would be created, with the id `fresh`. Errors: Kafka's for
         CreateTopics.
         """
@@ -163,11 +175,16 @@ class TopicService:
         shadow = name.replace(".", "_")
         for other in self.topics:
             if other.name.replace(".", "_") == shadow:
-                raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} and {other.name} differ only in '.' and '_'")
+                raise Refused(
+                    Code.INVALID_TOPIC_EXCEPTION,
+                    f"{name} and {other.name} differ only in '.' and '_'",
+                )
         if count == DEFAULT_COUNT:
             count = self._settings.num_partitions
         if count < 1:
-            raise Refused(Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
+            raise Refused(
+                Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}"
+            )
         check_new_partitions(count)
         check_settings(config)
         return Topic(name, fresh, count)
@@ -176,7 +193,9 @@ class TopicService:
         """Create the topic; it is durable at `flush_seq`."""
         self._journal.begin_write(self)
         self._partitions.make_directory(topic)
-        self._metadata_log.create_topic(topic, {name: value for name, value in config.items() if value is not None})
+        self._metadata_log.create_topic(
+            topic, {name: value for name, value in config.items() if value is not None}
+        )
         self.has_retention |= self.rules(topic).has_retention
         self._wrote()
 
@@ -189,7 +208,9 @@ class TopicService:
         if name in INTERNAL_TOPICS:
             return None
         try:
-            topic = self.validate(name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest())
+            topic = self.validate(
+                name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest()
+            )
         except Refused:
             return None
         self.create(topic, {})
@@ -223,7 +244,10 @@ class TopicService:
     def grow(self, topic: Topic, count: int) -> None:
         """Give the topic `count` partitions."""
         if topic.name in INTERNAL_TOPICS:
-            raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"the number of partitions of {topic.name} places the groups and cannot change",
+            )
         check_new_partitions(count - topic.partitions)
         self._journal.begin_write(self)
         self._metadata_log.add_partitions(topic.name, count)
@@ -240,7 +264,9 @@ class TopicService:
         self._last_ids = (following + 1, end)
         return following
 
-    def config_entries(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
+    def config_entries(
+        self, name: str, given: Mapping[str, str | None] | None = None
+    ) -> list[ConfigEntry]:
         """Return every setting of a topic with its source: its own (1), the broker's (4) or the
         default (5).
 
@@ -256,7 +282,9 @@ class TopicService:
             "message.timestamp.type": settings.log_message_timestamp_type,
             "retention.bytes": str(settings.log_retention_bytes),
             "retention.ms": str(settings.retention_ms),
-            "segment.bytes": str(settings.offsets_topic_segment_bytes if is_offsets else settings.log_segment_bytes),
+            "segment.bytes": str(
+                settings.offsets_topic_segment_bytes if is_offsets else settings.log_segment_bytes
+            ),
             "segment.ms": str(settings.roll_ms),
         }
         found = []
@@ -308,7 +336,10 @@ class TopicService:
 def check_new_partitions(more: int) -> None:
     """Refuse to create more partitions at once than Kafka would. Errors: POLICY_VIOLATION."""
     if more > MAX_NEW_PARTITIONS:
-        raise Refused(Code.POLICY_VIOLATION, f"{more} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made")
+        raise Refused(
+            Code.POLICY_VIOLATION,
+            f"{more} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made",
+        )
 
 
 def check_name(name: str) -> None:
@@ -316,5 +347,6 @@ def check_name(name: str) -> None:
     if not is_topic_name(name):
         raise Refused(
             Code.INVALID_TOPIC_EXCEPTION,
-            f"{name[:NAME_LENGTH]!r} is no topic name: up to {NAME_LENGTH} letters, digits, '.', '_' and '-', but not '.' or '..'",
+            f"{name[:NAME_LENGTH]!r} is no topic name: up to {NAME_LENGTH} letters, "
+            "digits, '.', '_' and '-', but not '.' or '..'",
         )

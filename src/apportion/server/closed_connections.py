@@ -3,9 +3,10 @@
 A peer that sends nonsense all day must not fill a disk.
 
 
-The first connections of a host that are closed have a line each, one for a reason; what else is closed of that host is counted
-until `counted` is asked, once a minute, and then has one line. A host never takes the lines of another. Of more than MOST_HOSTS
-hosts, those that come last are counted together. It refuses to know clocks, sockets and loggers.
+The first connections of a host that are closed have a line each, one for a reason; what else is
+closed of that host is counted until `counted` is asked, once a minute, and then has one line. A
+host never takes the lines of another. Of more than MOST_HOSTS hosts, those that come last are
+counted together. It refuses to know clocks, sockets and loggers.
 """
 
 import re
@@ -46,7 +47,9 @@ class ClosedConnectionLog:
         return len(self._hosts)
 
     def line_or_none(self, host: str, peer: str, why: str) -> str | None:
-        """Return the line about this connection; None if it is only counted. host: without the port that `peer` ends with."""
+        """Return the line about this connection; None if it is only counted. host: without the port
+        that `peer` ends with.
+        """
         if host not in self._hosts and len(self._hosts) >= MAX_HOSTS:
             host = OTHERS
         if host not in self._hosts:
@@ -63,7 +66,9 @@ class ClosedConnectionLog:
         return None
 
     def counted(self) -> list[str]:
-        """Return a line for each host that came again since the last call, with its commonest reason; forget the other hosts."""
+        """Return a line for each host that came again since the last call, with its commonest
+        reason; forget the other hosts.
+        """
         lines = []
         for host, seen in list(self._hosts.items()):
             if not seen.times:
@@ -71,7 +76,10 @@ class ClosedConnectionLog:
                 continue
             [(reason, times)] = seen.times.most_common(1)
             often = f", {times:,} of them like" if len(seen.times) > 1 else ", the last one of"
-            lines.append(f"closed {seen.times.total():,} more connections of {host}{often} {seen.latest[reason]}")
+            lines.append(
+                f"closed {seen.times.total():,} more connections of {host}{often} "
+                f"{seen.latest[reason]}"
+            )
             seen.times.clear()
             seen.latest.clear()
         return lines

@@ -1,7 +1,8 @@
 """The server's side of one connection: frames in, responses out in request order, within limits.
 
-A connection stops reading while the peer does not read, or while too many of its requests or bytes are in
-flight. Bytes that are no request close it, with a line in the log. It does not know what a request means.
+A connection stops reading while the peer does not read, or while too many of its requests or bytes
+are in flight. Bytes that are no request close it, with a line in the log. It does not know what a
+request means.
 """
 
 import asyncio
@@ -12,15 +13,24 @@ from apportion.errors import Code, DecodeError
 from apportion.machine import Caller, Ticket
 from apportion.node.settings import BrokerSettings
 from apportion.wire.frames import FrameSplitter, request_header
-from apportion.wire.table import Api, DecodedRequest, api_versions_response, decode_request, encode_response
+from apportion.wire.table import (
+    Api,
+    DecodedRequest,
+    api_versions_response,
+    decode_request,
+    encode_response,
+)
 
-WITHOUT_RECORDS_BYTES = 16 << 20  # no request but Produce is larger: read, its small parts take many times their size
+# no request but Produce is larger: read, its small parts take many times their size
+WITHOUT_RECORDS_BYTES = 16 << 20
 PRODUCE = 0
 GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up to this size
 
 
 class ResponseSlot:
-    """One request in the order of responses. answer: the encoded response; None until it is known."""
+    """One request in the order of responses. answer: the encoded response; None until it is
+    known.
+    """
 
     __slots__ = ("answer", "api", "correlation_id", "size_bytes", "version")
 
@@ -41,11 +51,17 @@ class RequestReceiver(Protocol):
         """Count the connection; return False if there are too many, so that it must close."""
         ...
 
-    def ask(self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller) -> Ticket:
-        """Take a request; `connection.answer(slot, body)` is called once, perhaps before this returns."""
+    def ask(
+        self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller
+    ) -> Ticket:
+        """Take a request; `connection.answer(slot, body)` is called once, perhaps before this
+        returns.
+        """
         ...
 
-    def closed(self, connection: "ServerConnection", tickets: tuple[Ticket, ...], why: str | None) -> None:
+    def closed(
+        self, connection: "ServerConnection", tickets: tuple[Ticket, ...], why: str | None
+    ) -> None:
         """Drop the tickets of a closed connection. why: set if the peer's bytes closed it."""
         ...
 
@@ -77,7 +93,8 @@ class ServerConnection(asyncio.Protocol):
         self._desk = desk
         self._frames = FrameSplitter(desk.settings.socket_request_max_bytes)
         self._backlog: deque[bytes] = deque()  # whole frames that may not start yet
-        self._slots: deque[ResponseSlot] = deque()  # requests without an answer on its way, oldest first
+        # requests without an answer on its way, oldest first
+        self._slots: deque[ResponseSlot] = deque()
         self._tickets: dict[ResponseSlot, Ticket] = {}
         self._inflight_bytes = 0
         self._peer_reads = True
@@ -111,7 +128,9 @@ class ServerConnection(asyncio.Protocol):
         self.go_on()
 
     def go_on(self) -> None:
-        """Start the frames that wait, as far as the limits allow, and write the responses that are ready."""
+        """Start the frames that wait, as far as the limits allow, and write the responses that are
+        ready.
+        """
         if self._is_finishing:
             return
         backlog = self._backlog
@@ -126,12 +145,22 @@ class ServerConnection(asyncio.Protocol):
             self._transport.close()
         elif self._is_reading != (not backlog):
             self._is_reading = not backlog
-            (self._transport.resume_reading if self._is_reading else self._transport.pause_reading)()
+            (
+                self._transport.resume_reading
+                if self._is_reading
+                else self._transport.pause_reading
+            )()
 
     def answer(self, slot: ResponseSlot, body: Any) -> None:
-        """Send a response after those of all earlier requests. body: None where the request has no response."""
+        """Send a response after those of all earlier requests. body: None where the request has no
+        response.
+        """
         self._tickets.pop(slot, None)
-        slot.answer = [] if body is None else encode_response(slot.api, slot.version, slot.correlation_id, body)
+        slot.answer = (
+            []
+            if body is None
+            else encode_response(slot.api, slot.version, slot.correlation_id, body)
+        )
         slots = self._slots
         while slots and slots[0].answer is not None:
             ready = slots.popleft()
@@ -179,9 +208,15 @@ class ServerConnection(asyncio.Protocol):
 
     def _has_room(self, size_bytes: int) -> bool:
         settings = self._desk.settings
-        if not self._peer_reads or len(self._slots) >= settings.apportion_connection_max_inflight_requests:
+        if (
+            not self._peer_reads
+            or len(self._slots) >= settings.apportion_connection_max_inflight_requests
+        ):
             return False
-        return not self._slots or self._inflight_bytes + size_bytes <= settings.apportion_connection_max_inflight_bytes
+        return (
+            not self._slots
+            or self._inflight_bytes + size_bytes <= settings.apportion_connection_max_inflight_bytes
+        )
 
     def _start(self, frame: bytes) -> None:
         try:
@@ -193,7 +228,8 @@ class ServerConnection(asyncio.Protocol):
         slot = ResponseSlot(incoming, len(frame))
         self._slots.append(slot)
         self._inflight_bytes += slot.size_bytes
-        if incoming.body is None:  # ApiVersions from the future is answered in the oldest version, which every client reads
+        # ApiVersions from the future is answered in the oldest version, which every client reads
+        if incoming.body is None:
             slot.version = 0
             self.answer(slot, api_versions_response(Code.UNSUPPORTED_VERSION))
             return
@@ -222,4 +258,7 @@ class ServerConnection(asyncio.Protocol):
 def _refuse_swollen(frame: bytes) -> None:
     """Raise DecodeError for a request that is far larger than its API can need."""
     if len(frame) > WITHOUT_RECORDS_BYTES and (key := request_header(frame)[0]) != PRODUCE:
-        raise DecodeError(f"a request of API {key} has {len(frame)} bytes; {WITHOUT_RECORDS_BYTES} are allowed without records")
+        raise DecodeError(
+            f"a request of API {key} has {len(frame)} bytes; {WITHOUT_RECORDS_BYTES} are "
+            "allowed without records"
+        )

@@ -13,29 +13,45 @@ from apportion.server.broker_options import BrokerOptions
 from apportion.server.server import Server, loop_factory
 
 START_SECONDS = 60
-ADDRESS = "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and `bootstrap` has the address"
+ADDRESS = (
+    "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and "
+    "`bootstrap` has the address"
+)
 DIRECTORY = "give the directory as data_dir"
 INSTEAD = {  # what people write, with underscores -> what to do
-    **dict.fromkeys(("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS),
+    **dict.fromkeys(
+        ("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS
+    ),
     **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY),
-    "topics": "topics are made by any Kafka admin client once the broker runs, or by the first use of their names, "
-    "with num_partitions partitions each",
+    "topics": (
+        "topics are made by any Kafka admin client once the broker runs, or by the first use "
+        "of their names, "
+        "with num_partitions partitions each"
+    ),
 }
 
 
 class EmbeddedBroker:
-    """A running broker, from the moment it is made; `bootstrap` is where clients reach it. `close`, or the `with` block, ends it.
+    """A running broker, from the moment it is made; `bootstrap` is where clients reach it. `close`,
+    or the `with` block, ends it.
 
-    data_dir: where topics and groups live; None for a directory that is deleted at the end. Settings bear Kafka's names with
-    underscores for dots: `EmbeddedBroker(num_partitions=3, group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
+    data_dir: where topics and groups live; None for a directory that is deleted at the end.
+    Settings bear Kafka's names with underscores for dots: `EmbeddedBroker(num_partitions=3,
+    group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
     """
 
-    def __init__(self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]) -> None:
+    def __init__(
+        self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]
+    ) -> None:
         for name in settings:
             if (instead := INSTEAD.get(name.replace(".", "_"))) is not None:
-                raise SettingRefused(f"there is no setting {name!r} of an EmbeddedBroker: {instead}.")
+                raise SettingRefused(
+                    f"there is no setting {name!r} of an EmbeddedBroker: {instead}."
+                )
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
-        self._own_dir = tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
+        self._own_dir = (
+            tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
+        )
         self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
@@ -45,7 +61,9 @@ class EmbeddedBroker:
         self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
         self._thread.start()
         if not self._started.wait(START_SECONDS):
-            raise TimeoutError(f"the broker on {self._data_dir} has not started within {START_SECONDS} seconds")
+            raise TimeoutError(
+                f"the broker on {self._data_dir} has not started within {START_SECONDS} seconds"
+            )
         self._raise_failure()
 
     def __repr__(self) -> str:
@@ -54,14 +72,24 @@ class EmbeddedBroker:
 
     def __enter__(self) -> Self:
         if not self._thread.is_alive():
-            raise RuntimeError("this broker has ended: make another EmbeddedBroker, with the same data_dir if it shall go on")
+            raise RuntimeError(
+                "this broker has ended: make another EmbeddedBroker, with the same "
+                "data_dir if it shall go on"
+            )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
-        """The broker has stopped: everything written is on the disk, and a directory of its own is gone. Twice is once."""
+        """The broker has stopped: everything written is on the disk, and a directory of its own is
+        gone. Twice is once.
+        """
         if self._loop is not None and self._server is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # the loop has ended by itself at this very moment
                 self._loop.call_soon_threadsafe(self._server.end)
@@ -72,7 +100,8 @@ class EmbeddedBroker:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve())
-        except BaseException as error:  # told to whoever waits in __init__, or raised in this thread if nobody does
+        # told to whoever waits in __init__, or raised in this thread if nobody does
+        except BaseException as error:
             if self._started.is_set():
                 raise
             self._failure = error

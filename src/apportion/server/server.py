@@ -24,12 +24,15 @@ LOG = logging.getLogger("apportion.server")
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FRESH_BYTES = 16
 BACKLOG = 1024  # connections that may wait to be accepted
-DRAIN_SECONDS = 2  # how long a stopping broker waits, in all, for peers to read what they were answered
+# how long a stopping broker waits, in all, for peers to read what they were answered
+DRAIN_SECONDS = 2
 ACCEPTING_PASSES = 2  # of the loop, from a connection that is accepted to one that is opened
 
 
 class Server:
-    """One running broker. `start` recovers, then listens; `stop` answers what can be answered and leaves a clean directory."""
+    """One running broker. `start` recovers, then listens; `stop` answers what can be answered and
+    leaves a clean directory.
+    """
 
     def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
         self.settings = settings
@@ -53,8 +56,8 @@ class Server:
     async def start(self) -> Address:
         """The broker has recovered and listens; the address that clients may use.
 
-        Errors: DiskError when another broker has the directory or it cannot be used, OSError when the address cannot be had; the
-        directory is free again then.
+        Errors: DiskError when another broker has the directory or it cannot be used, OSError when
+        the address cannot be had; the directory is free again then.
         """
         loop = asyncio.get_running_loop()
         self._disk.lock()
@@ -65,7 +68,9 @@ class Server:
             undo.callback(bound.close)
             address = advertised(self.settings, host, bound.getsockname()[1])
             self._recover(address, loop)
-            self._listener = await loop.create_server(lambda: ServerConnection(self), sock=bound, backlog=BACKLOG)
+            self._listener = await loop.create_server(
+                lambda: ServerConnection(self), sock=bound, backlog=BACKLOG
+            )
             undo.pop_all()
         return address
 
@@ -74,17 +79,20 @@ class Server:
         self._stopping.set()
 
     async def run_until_ended(self) -> None:
-        """The broker has served until `end`, and stopped. What made it unable to go on, if anything did, is raised."""
+        """The broker has served until `end`, and stopped. What made it unable to go on, if anything
+        did, is raised.
+        """
         await self._stopping.wait()
         await self.stop()
         if self._failure is not None:
             raise self._failure
 
     async def stop(self) -> None:
-        """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free.
+        """Nothing is accepted, every connection is closed, everything written is on the disk, and
+        the directory is free.
 
-        What peers were answered goes out first, but for those that need longer than DRAIN_SECONDS to read it. What else they asked
-        is not read.
+        What peers were answered goes out first, but for those that need longer than DRAIN_SECONDS
+        to read it. What else they asked is not read.
         """
         if self._listener is not None:
             self._listener.close()
@@ -112,7 +120,9 @@ class Server:
             connection.hang_up()
         return len(self._connections) <= self.settings.max_connections
 
-    def ask(self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller) -> Ticket:
+    def ask(
+        self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
+    ) -> Ticket:
         """See Desk."""
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
@@ -120,7 +130,9 @@ class Server:
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh()))
         return ticket
 
-    def closed(self, connection: ServerConnection, tickets: tuple[Ticket, ...], why: str | None) -> None:
+    def closed(
+        self, connection: ServerConnection, tickets: tuple[Ticket, ...], why: str | None
+    ) -> None:
         """See Desk."""
         self._connections.pop(connection, None)
         if not self._connections:
@@ -140,9 +152,13 @@ class Server:
             LOG.warning("%s", line)
 
     def _count_in_a_minute(self) -> None:
-        """Have what is closed from now on counted in the log in a minute; a server that has stopped counts no more."""
+        """Have what is closed from now on counted in the log in a minute; a server that has stopped
+        counts no more.
+        """
         if self._next_count is None and self._closings and not self._has_counted:
-            self._next_count = asyncio.get_running_loop().call_later(SUMMARY_INTERVAL_S, self._count_closings)
+            self._next_count = asyncio.get_running_loop().call_later(
+                SUMMARY_INTERVAL_S, self._count_closings
+            )
 
     def _count_closings(self) -> None:
         self._next_count = None
@@ -162,9 +178,12 @@ class Server:
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         """The node is as the disk says, and everything that it could tell of is durable."""
         node = Node(self._disk, self.settings, address)
-        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop)
+        self._driver = LoopDriver(
+            node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop
+        )
         for action in node.start(now(), self._fresh()):
-            if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
+            # nobody is served before this is on the disk, and there is no start if it cannot be
+            if type(action) is Flush:
                 self._disk.sync(action.paths)
                 self._driver.post(Flushed(action.flush_seq))
             else:
@@ -184,11 +203,19 @@ class Server:
         self._stopping.set()
 
     def _answer(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
-        """The answer is on its way. One that cannot be written is our mistake: it costs that connection and nothing else."""
+        """The answer is on its way. One that cannot be written is our mistake: it costs that
+        connection and nothing else.
+        """
         try:
             connection.answer(slot, body)
         except Exception as error:
-            LOG.error("could not answer %s v%d of %s: %r", slot.api.name, slot.version, connection.peer, error)
+            LOG.error(
+                "could not answer %s v%d of %s: %r",
+                slot.api.name,
+                slot.version,
+                connection.peer,
+                error,
+            )
             connection.hang_up()
 
     def _fresh(self) -> bytes:
@@ -223,7 +250,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 def advertised(settings: BrokerSettings, host: str, port: int) -> Address:
-    """What clients are told: advertised.listeners, else the bound address, else (bound to all) this machine's name."""
+    """What clients are told: advertised.listeners, else the bound address, else (bound to all) this
+    machine's name.
+    """
     if settings.advertised_listeners:
         return Address(*host_and_port(settings.advertised_listeners))
     return Address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)

@@ -1,1 +1,3 @@
-"""The whole system under a seed: real machines in a simulated world with faults, and laws that are checked after every step."""
+"""The whole system under a seed: real machines in a simulated world with faults, and laws that are
+checked after every step.
+"""

@@ -1,4 +1,6 @@
-"""The simulated cluster: broker, applications and the checker that observes them, and how they come and go."""
+"""The simulated cluster: broker, applications and the checker that observes them, and how they come
+and go.
+"""
 
 from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
@@ -38,13 +40,27 @@ class SimulatedCluster:
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:
-            worker = Worker(self.simulation, f"worker{index}", self.broker, topics, is_static, self.checker, protocols)
+            worker = Worker(
+                self.simulation,
+                f"worker{index}",
+                self.broker,
+                topics,
+                is_static,
+                self.checker,
+                protocols,
+            )
             worker.attach_sink(self.sink, self.checker.offsets.first)
             self.applications.append(worker)
         else:
             self.applications.append(
                 Reader(
-                    self.simulation, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.checker, protocols
+                    self.simulation,
+                    f"reader{index - scenario.workers}",
+                    self.broker,
+                    topics,
+                    is_static,
+                    self.checker,
+                    protocols,
                 )
             )
         self.checker.owners[self.applications[-1].name] = self.applications[-1]
@@ -58,15 +74,27 @@ class SimulatedCluster:
         self.simulation.call_later(60_000, self.offset_monitor.start)
         rng = self.simulation.random_stream("opening")
         for each in self.applications:
-            self.simulation.call_later(rng.randint(0, 3_000_000), self._start_if_current, each, each.incarnation)
+            self.simulation.call_later(
+                rng.randint(0, 3_000_000), self._start_if_current, each, each.incarnation
+            )
 
     def start_stray_query(self) -> None:
-        """Start a query with another sink in the workers' group, if an offset shows that the group has a sink."""
+        """Start a query with another sink in the workers' group, if an offset shows that the group
+        has a sink.
+        """
         worker = next((each for each in self.applications if isinstance(each, Worker)), None)
         if worker is None or not self.checker.offsets.is_shown(Worker.group):
             return
         name = f"stray{len(self.strays)}"
-        stray = Stray(self.simulation, name, self.broker, tuple(self.names), False, self.checker, worker.protocols)
+        stray = Stray(
+            self.simulation,
+            name,
+            self.broker,
+            tuple(self.names),
+            False,
+            self.checker,
+            worker.protocols,
+        )
         stray.attach_sink(Sink(), {})
         self.strays.append(stray)
         self.checker.owners[name] = stray
@@ -94,12 +122,18 @@ class SimulatedCluster:
 
     def switch(self, application: Application, away_ms: int) -> None:
         """Restart the application with its other protocol."""
-        application.next_protocol_choice = application.protocols.other_than(application.protocol_choice)
+        application.next_protocol_choice = application.protocols.other_than(
+            application.protocol_choice
+        )
         self.restart(application, away_ms)
 
     def start_later(self, application: Application, away_ms: int) -> None:
-        """Start a new process of the application after `away_ms`, and not before the old one has ended."""
-        self.simulation.call_later(max(1, away_ms) * 1_000, self._start_if_current, application, application.incarnation)
+        """Start a new process of the application after `away_ms`, and not before the old one has
+        ended.
+        """
+        self.simulation.call_later(
+            max(1, away_ms) * 1_000, self._start_if_current, application, application.incarnation
+        )
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
         if application.incarnation != incarnation:
@@ -110,13 +144,17 @@ class SimulatedCluster:
             application.start()
 
     def add_partitions(self) -> None:
-        """Add a partition to every topic, as an operator may do to make a classic group rebalance."""
+        """Add a partition to every topic, as an operator may do to make a classic group
+        rebalance.
+        """
         self.simulation.write_trace("world", "every topic gets a partition")
         for name in self.names:
             self.topic_admin.add_partitions(name, 1)
 
     def end_faults(self) -> None:
-        """End every fault: all processes run at full speed, all links are healed, all subscribe to all topics."""
+        """End every fault: all processes run at full speed, all links are healed, all subscribe to
+        all topics.
+        """
         self.simulation.write_trace("world", "the faults are over")
         self.start_broker()
         self.broker.resume(self.broker.incarnation)

@@ -61,7 +61,9 @@ def _replace(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 def _roll(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     for number, each in enumerate(cluster.applications):
-        cluster.simulation.call_later(number * (fault.amount + 500) * US_PER_MS, cluster.restart, each, fault.amount)
+        cluster.simulation.call_later(
+            number * (fault.amount + 500) * US_PER_MS, cluster.restart, each, fault.amount
+        )
 
 
 def _switch(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
@@ -70,7 +72,9 @@ def _switch(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 def _switch_all(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     for number, each in enumerate(cluster.applications):
-        cluster.simulation.call_later(number * (fault.amount + 500) * US_PER_MS, cluster.switch, each, fault.amount)
+        cluster.simulation.call_later(
+            number * (fault.amount + 500) * US_PER_MS, cluster.switch, each, fault.amount
+        )
 
 
 def _pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
@@ -78,7 +82,9 @@ def _pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _slow(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.application(fault.who).slow_until_us = cluster.simulation.now_us + fault.amount * US_PER_MS
+    cluster.application(fault.who).slow_until_us = (
+        cluster.simulation.now_us + fault.amount * US_PER_MS
+    )
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
@@ -101,7 +107,9 @@ def _clock_jump(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _more_partitions(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.topic_admin.add_partitions(topic_name(fault.who % cluster.simulation.scenario.topics), fault.amount)
+    cluster.topic_admin.add_partitions(
+        topic_name(fault.who % cluster.simulation.scenario.topics), fault.amount
+    )
 
 
 def _topic_again(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:

@@ -1,4 +1,6 @@
-"""Plays one history: faults, then calm, then convergence within a bound, then silence of the logs."""
+"""Plays one history: faults, then calm, then convergence within a bound, then silence of the
+logs.
+"""
 
 import gc
 from collections.abc import Iterator
@@ -25,14 +27,16 @@ SLICE_US = 500_000  # how often convergence is checked
 
 
 def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """Play the scenario. The first law that breaks ends it; a machine that raises breaks the law no-defect.
+    """Play the scenario. The first law that breaks ends it; a machine that raises breaks the law
+    no-defect.
 
     chronicle: gets a line for each thing that happens.
     """
     simulation = Simulation(scenario, trace)
     cluster = SimulatedCluster(simulation)
     collects = gc.isenabled()
-    gc.disable()  # a history makes few cycles, and they are as young as it: collected afterwards, in one go
+    # a history makes few cycles, and they are as young as it: collected afterwards, in one go
+    gc.disable()
     try:
         broken = _violation_or_none(cluster)
     finally:
@@ -63,7 +67,11 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
     except LawBroken as law:
         return Violation(law.law, cluster.simulation.now_ms, law.why)
     except Exception as error:
-        return Violation("no-defect", cluster.simulation.now_ms, f"{type(error).__name__}: {error} ({raise_site(error)})")
+        return Violation(
+            "no-defect",
+            cluster.simulation.now_ms,
+            f"{type(error).__name__}: {error} ({raise_site(error)})",
+        )
     return None
 
 
@@ -82,13 +90,22 @@ def _play(cluster: SimulatedCluster) -> None:
 def convergence_bound_ms(scenario: Scenario) -> int:
     """Return how long the cluster may take to converge after the last fault.
 
-    Members that were lost are found out after a session, and their instances free for others after it; a revocation may wait for
-    the longest batch, which began while all was slow, or for the rebalance timeout; lost requests time out; then a few heartbeats.
+    Members that were lost are found out after a session, and their instances free for others after
+    it; a revocation may wait for the longest batch, which began while all was slow, or for the
+    rebalance timeout; lost requests time out; then a few heartbeats.
     """
     longest_batch_ms = 4 * 10 * scenario.batch_ms
     heartbeats_ms = 12 * scenario.heartbeat_ms
-    bound = 3 * scenario.session_ms + 2 * scenario.rebalance_ms + longest_batch_ms + heartbeats_ms + 20 * scenario.batch_ms + 40_000
-    rounds = 0 if scenario.protocol == CONSUMER else 4  # of joining, each as long as the slowest may take
+    bound = (
+        3 * scenario.session_ms
+        + 2 * scenario.rebalance_ms
+        + longest_batch_ms
+        + heartbeats_ms
+        + 20 * scenario.batch_ms
+        + 40_000
+    )
+    # of joining, each as long as the slowest may take
+    rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)
 
 
@@ -96,7 +113,11 @@ def _converge(cluster: SimulatedCluster) -> None:
     """Run until everything has converged and the last offsets are committed."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
-    nudge_us = simulation.now_us + convergence_bound_ms(scenario) * 500 if scenario.protocol != CONSUMER else None
+    nudge_us = (
+        simulation.now_us + convergence_bound_ms(scenario) * 500
+        if scenario.protocol != CONSUMER
+        else None
+    )
     ends: list[int] = []
     while True:
         unconverged, unread = next(_unconverged(cluster), None), next(_unread(cluster), None)
@@ -111,22 +132,32 @@ def _converge(cluster: SimulatedCluster) -> None:
         if simulation.now_us >= until_us:
             law = "all-is-read" if unread and not unconverged else "converges"
             raise LawBroken(
-                law, f"{convergence_bound_ms(scenario)} ms after the last fault {missing or 'offsets are still being committed'}."
+                law,
+                f"{convergence_bound_ms(scenario)} ms after the last fault "
+                f"{missing or 'offsets are still being committed'}.",
             )
         ends = [] if missing else _log_ends(cluster)
-        simulation.run(simulation.now_us + (SLICE_US if missing else 3_000 * (scenario.batch_ms + 1_000)))
+        simulation.run(
+            simulation.now_us + (SLICE_US if missing else 3_000 * (scenario.batch_ms + 1_000))
+        )
 
 
 def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
-    """Whether a classic group with static members is at rest and a partition nobody's: so it stays until its topics change.
+    """Whether a classic group with static members is at rest and a partition nobody's: so it stays
+    until its topics change.
 
-    What changed while a static leader was away nobody sees (KIP-814), and who comes back as the instance of a member that owed a
-    partition to others does not know that it did.
+    What changed while a static leader was away nobody sees (KIP-814), and who comes back as the
+    instance of a member that owed a partition to others does not know that it did.
     """
     if cluster.broker.node is None:
         return False
     topics, shards = cluster.broker.node.topics, cluster.broker.node.shards()
-    groups = [group for _, shard in shards for group in shard.ledger.groups.values() if isinstance(group, ClassicGroup)]
+    groups = [
+        group
+        for _, shard in shards
+        for group in shard.ledger.groups.values()
+        if isinstance(group, ClassicGroup)
+    ]
     return any(group.live.instances and next(unconverged(group, topics), None) for group in groups)
 
 
@@ -134,11 +165,15 @@ def _check_silence(cluster: SimulatedCluster) -> None:
     """Check that the groups' logs do not grow while nothing happens."""
     before = _log_ends(cluster)
     cluster.simulation.run(
-        cluster.simulation.now_us + (cluster.simulation.scenario.session_ms + 2 * cluster.simulation.scenario.heartbeat_ms) * 1_000
+        cluster.simulation.now_us
+        + (cluster.simulation.scenario.session_ms + 2 * cluster.simulation.scenario.heartbeat_ms)
+        * 1_000
     )
     after = _log_ends(cluster)
     if after != before:
-        raise LawBroken("silent", f"the groups' logs grew from {before} to {after} while nothing happened.")
+        raise LawBroken(
+            "silent", f"the groups' logs grew from {before} to {after} while nothing happened."
+        )
     missing = next(_unconverged(cluster), None)
     if missing is not None:
         raise LawBroken("silent", f"the world had settled, and now {missing}.")
@@ -159,7 +194,11 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         yield "a topic is still to be made"
     if cluster.producer.is_working:
         yield "a record is still to be written"
-    groups = {group_id: group for _, shard in cluster.broker.node.shards() for group_id, group in shard.ledger.groups.items()}
+    groups = {
+        group_id: group
+        for _, shard in cluster.broker.node.shards()
+        for group_id, group in shard.ledger.groups.items()
+    }
     wanted: dict[str, list[str]] = {}
     for each in cluster.applications:
         if not each.is_up or not each.is_working:
@@ -171,7 +210,11 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         wanted.setdefault(each.group, []).append(view.member_id)
         if each.uses_classic_protocol and view.state is not MembershipState.STABLE:
             yield f"{each.name} is on its way: it {view.state.value}"
-        if view.target is None or view.target != view.owned or len(each.in_use.partitions) != len(view.owned):
+        if (
+            view.target is None
+            or view.target != view.owned
+            or len(each.in_use.partitions) != len(view.owned)
+        ):
             yield f"{each.name} has not what it shall have"
     for group_id, members in wanted.items():
         group = groups.get(group_id)
@@ -197,11 +240,16 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
     for partition in cluster.broker.node.partitions():
         if partition.topic.name not in cluster.names:
             continue
-        topic_partition, end = TopicIdPartition(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
+        topic_partition, end = (
+            TopicIdPartition(partition.topic.name, partition.topic.id, partition.index),
+            partition.high_watermark,
+        )
         rows = sink.rows.get(topic_partition)
         start_offset = rows[0][0] if rows else first.get(topic_partition, 0)
         if start_offset and start_position(cluster.simulation.scenario) == EARLIEST:
-            raise LawBroken("sink-once", f"rows [0, {start_offset}) of {topic_partition} are not in the sink.")
+            raise LawBroken(
+                "sink-once", f"rows [0, {start_offset}) of {topic_partition} are not in the sink."
+            )
         if (rows[-1][1] if rows else start_offset) != end:
             yield f"the sink has not all rows of {topic_partition} up to {end}"
 
@@ -237,7 +285,10 @@ def _unread(cluster: SimulatedCluster) -> Iterator[str]:
         value = offsets.get(topic.name, {}).get(partition.index)
         status = value.offset if value is not None and value.topic_id == topic.id else 0
         if topic.name in cluster.names and status != end:
-            yield f"{topic.name}-{partition.index} ends at {end}, and the group {Reader.group} stands at {status}."
+            yield (
+                f"{topic.name}-{partition.index} ends at {end}, and the group {Reader.group} "
+                f"stands at {status}."
+            )
 
 
 def _final_bytes(cluster: SimulatedCluster) -> Iterator[bytes]:
@@ -249,7 +300,8 @@ def _final_bytes(cluster: SimulatedCluster) -> Iterator[bytes]:
 def _rows_text(sink: Sink) -> str:
     """Return the rows of the sink as they go into the digest.
 
-    Written out, not taken from `repr`: no digest may change because a class or a field gets another name.
+    Written out, not taken from `repr`: no digest may change because a class or a field gets another
+    name.
     """
     rows = (
         f"(Place(topic={topic!r}, topic_id={topic_id!r}, partition={partition}), {ranges!r})"
@@ -271,4 +323,8 @@ def raise_site(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    return (
+        "?"
+        if trace is None
+        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    )

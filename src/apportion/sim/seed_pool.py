@@ -33,12 +33,16 @@ JOIN_TIMEOUT_S = 5
 
 
 class NoProcess(RuntimeError):
-    """No process could be started; the text is one sentence, and stderr has what the process wrote."""
+    """No process could be started; the text is one sentence, and stderr has what the process
+    wrote.
+    """
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How the scenario of a seed is drawn. kinds: the faults to choose from (None: all). sizes: fixed sizes."""
+    """How the scenario of a seed is drawn. kinds: the faults to choose from (None: all). sizes:
+    fixed sizes.
+    """
 
     kinds: tuple[str, ...] | None = None
     sizes: dict[str, Any] = field(default_factory=dict)
@@ -77,8 +81,10 @@ class RunTotals(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, {self.rebalances:,} rebalances, "
-            f"{self.crashes:,} broker crashes, {self.rows:,} rows, slowest convergence {self.slowest_convergence_ms / 1000:.1f} s, "
+            f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, "
+            f"{self.rebalances:,} rebalances, "
+            f"{self.crashes:,} broker crashes, {self.rows:,} rows, slowest convergence "
+            f"{self.slowest_convergence_ms / 1000:.1f} s, "
             f"longest unowned partition {self.longest_unowned_ms / 1000:.1f} s"
         )
 
@@ -89,7 +95,9 @@ def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
 
 
 def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
-    """Play one seed. An exception of the simulator itself becomes a broken law, so that other seeds go on."""
+    """Play one seed. An exception of the simulator itself becomes a broken law, so that other seeds
+    go on.
+    """
     try:
         return play(draw.scenario(seed))
     except Exception as error:
@@ -102,12 +110,18 @@ def usable_cores() -> int:
 
 
 def outcomes(
-    seeds: Iterable[int], jobs: int, draw: Draw, play: PlayScenario = play, seed_timeout_s: float = SEED_TIMEOUT_S
+    seeds: Iterable[int],
+    jobs: int,
+    draw: Draw,
+    play: PlayScenario = play,
+    seed_timeout_s: float = SEED_TIMEOUT_S,
 ) -> Generator[Outcome, None, None]:
-    """An outcome for each seed, in the order in which they are known; seeds are begun in the order given.
+    """An outcome for each seed, in the order in which they are known; seeds are begun in the order
+    given.
 
-    Close it (or leave the loop by an exception) and the processes are gone. A process that dies costs the one seed that it
-    played, which breaks the law LIVES; one that plays a seed for longer than `seed_timeout_s` is ended, and the seed breaks ENDS.
+    Close it (or leave the loop by an exception) and the processes are gone. A process that dies
+    costs the one seed that it played, which breaks the law LIVES; one that plays a seed for longer
+    than `seed_timeout_s` is ended, and the seed breaks ENDS.
     play: must be importable by name in another process. NoProcess where none can start.
     """
     waiting = iter(seeds)
@@ -117,8 +131,15 @@ def outcomes(
             player = _SeedProcess(draw, play, seed, seed_timeout_s)
             processes[player.pipe] = player
         while processes:
-            ready = wait(list(processes), timeout=min(player.until_s for player in processes.values()) - monotonic())
-            late = [pipe for pipe, player in processes.items() if player.until_s <= monotonic() and pipe not in ready]
+            ready = wait(
+                list(processes),
+                timeout=min(player.until_s for player in processes.values()) - monotonic(),
+            )
+            late = [
+                pipe
+                for pipe, player in processes.items()
+                if player.until_s <= monotonic() and pipe not in ready
+            ]
             for pipe in (*ready, *late):
                 player = processes[pipe]  # type: ignore[index]
                 outcome = player.timed_out_outcome() if pipe in late else player.outcome_or_none()
@@ -148,8 +169,11 @@ class _SeedProcess:
         self.is_alive = True
         self._started = False
         self._seed_timeout_s = seed_timeout_s
-        self._process = spawn.Process(target=_play_seeds_from, args=(theirs, draw, play), daemon=True)
-        with _interrupts_ignored():  # Ctrl-C goes to every process of a terminal; this one's parent ends it
+        self._process = spawn.Process(
+            target=_play_seeds_from, args=(theirs, draw, play), daemon=True
+        )
+        # Ctrl-C goes to every process of a terminal; this one's parent ends it
+        with _interrupts_ignored():
             self._process.start()
         theirs.close()
         self.assign_seed(seed)
@@ -162,15 +186,21 @@ class _SeedProcess:
             self.pipe.send(seed)
 
     def outcome_or_none(self) -> Outcome | None:
-        """What the process says of its seed, or its death; None where it says that it has started. Waits for one of them."""
+        """What the process says of its seed, or its death; None where it says that it has started.
+        Waits for one of them.
+        """
         try:
             said: Outcome | None = self.pipe.recv()
         except (EOFError, OSError):
             self._process.join(JOIN_TIMEOUT_S)
             if not self._started:
-                raise NoProcess(f"no process could be started to play in: it {self._end()}.") from None
+                raise NoProcess(
+                    f"no process could be started to play in: it {self._end()}."
+                ) from None
             self.is_alive = False
-            return unplayed_outcome(self._seed, LAW_PROCESS_LIVES, f"the process that played it {self._end()}")
+            return unplayed_outcome(
+                self._seed, LAW_PROCESS_LIVES, f"the process that played it {self._end()}"
+            )
         if not self._started:
             self._started = True
             self.until_s = monotonic() + self._seed_timeout_s
@@ -179,7 +209,11 @@ class _SeedProcess:
     def timed_out_outcome(self) -> Outcome:
         """The outcome of a seed whose end nobody waits for; the process is of no more use."""
         self.is_alive = False
-        return unplayed_outcome(self._seed, LAW_ENDS, f"it was still being played after {self._seed_timeout_s:g} real seconds")
+        return unplayed_outcome(
+            self._seed,
+            LAW_ENDS,
+            f"it was still being played after {self._seed_timeout_s:g} real seconds",
+        )
 
     def end(self) -> None:
         """The process is gone."""
@@ -189,7 +223,11 @@ class _SeedProcess:
 
     def _end(self) -> str:
         code = self._process.exitcode
-        return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        return (
+            f"was killed by signal {-code}"
+            if code is not None and code < 0
+            else f"ended with exit code {code}"
+        )
 
 
 def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:

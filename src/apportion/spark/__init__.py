@@ -1,6 +1,8 @@
-"""Spark queries that are members of a Kafka consumer group: the source, the exactly-once writers, the guard.
+"""Spark queries that are members of a Kafka consumer group: the source, the exactly-once writers,
+the guard.
 
-`spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the exactly-once writer for Delta tables.
+`spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
+exactly-once writer for Delta tables.
 """
 
 from typing import TYPE_CHECKING

@@ -46,7 +46,11 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, MembershipFailed
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
-from apportion.member.classic.described import DescribedAssignment, from_described_group, may_be_assigned
+from apportion.member.classic.described import (
+    DescribedAssignment,
+    from_described_group,
+    may_be_assigned,
+)
 from apportion.member.membership import View
 from apportion.readable import readable
 from apportion.spark import handover
@@ -61,13 +65,17 @@ from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGro
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 FIRST_ANSWER_LIMIT_S = 60.0
-FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
+# a new query waits so long for its place: else Spark would begin with an empty batch
+FIRST_PLACE_WAIT_S = 3.0
 STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
 GOODBYE_MS = 3_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
-NO_BROKER = "; see that a broker listens there and can be reached from this host, or give another kafka.bootstrap.servers"
+NO_BROKER = (
+    "; see that a broker listens there and can be reached from this host, or give another "
+    "kafka.bootstrap.servers"
+)
 GONE = "Dead"  # how a group is described that is no classic one, or none at all
 T = TypeVar("T")
 
@@ -83,10 +91,15 @@ class BatchMember:
     def __init__(self, options: SourceOptions) -> None:
         """The member joins on a thread of its own, once the group is known to be this query's."""
         self.options = options
-        self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+        self.cluster = Cluster(
+            options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
+        )
         self.session = self._new_session()
         self.planner = BatchPlanner(
-            options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
+            options.topics,
+            checkpoint=uuid4().hex,
+            starting=options.starting,
+            fail_on_data_loss=options.fail_on_data_loss,
         )
         self._caps: dict[TopicIdPartition, int] | None = None
         self._failing_since_s: float | None = None  # since when nothing can be planned
@@ -97,7 +110,9 @@ class BatchMember:
         self._last_report = NO_REPORT
 
     def _new_session(self) -> Session:
-        return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
+        return Session(
+            self.cluster, self.options.group, self.options.topics, **self.options.membership()
+        )
 
     def close(self, timeout_ms: int = GOODBYE_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""
@@ -120,7 +135,11 @@ class BatchMember:
                 self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
                 return
             except (Refused, Disconnected) as error:
-                patience.pause(MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"))
+                patience.pause(
+                    MembershipFailed(
+                        f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"
+                    )
+                )
 
     def next_span(self, previous: Span, limit: int | None) -> Span:
         """Return the span after `previous`.
@@ -142,7 +161,11 @@ class BatchMember:
             self.touch()
             try:
                 following = self._run(self.planner.plan_next(previous, limit, self._caps))
-                if self._caps is not None and not following.question_number and following.end_offsets() == previous.end_offsets():
+                if (
+                    self._caps is not None
+                    and not following.question_number
+                    and following.end_offsets() == previous.end_offsets()
+                ):
                     self._run(self.planner.require_full_assignment(share_until_ms))
                 self._failing_since_s = None
                 self._log("")
@@ -152,7 +175,8 @@ class BatchMember:
                 return following
             except (NotReady, Refused, Disconnected) as error:
                 late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
-                if self.planner.planned_incarnation or late:  # that a join takes a moment is no news
+                # that a join takes a moment is no news
+                if self.planner.planned_incarnation or late:
                     self._log(str(error))
                 self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
@@ -167,7 +191,9 @@ class BatchMember:
         return dict(self.planner.ends)
 
     def _run(self, asking: QueryGenerator[T]) -> T:
-        """Run a rule: put each of its queries to the cluster or the session, and return its result."""
+        """Run a rule: put each of its queries to the cluster or the session, and return its
+        result.
+        """
         try:
             ask = next(asking)
             while True:
@@ -189,7 +215,11 @@ class BatchMember:
 
     def _delete_stale_reports(self, previous: Span) -> None:
         """Delete reports of earlier spans, once a span without a report carries what they said."""
-        if self._has_stale_reports and previous.sinks is not None and self._last_report == NO_REPORT:
+        if (
+            self._has_stale_reports
+            and previous.sinks is not None
+            and self._last_report == NO_REPORT
+        ):
             handover.delete_reports(previous)
             self._has_stale_reports = False
 
@@ -207,14 +237,22 @@ class BatchMember:
 
     def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
         if ask.incarnation == 0:
-            return self.cluster.committed_offsets(self.options.group, ask.partitions, patience_ms=CALL_MS)
-        return self.session.committed_offsets(ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_MS)
+            return self.cluster.committed_offsets(
+                self.options.group, ask.partitions, patience_ms=CALL_MS
+            )
+        return self.session.committed_offsets(
+            ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_MS
+        )
 
     def _commit(self, ask: CommitOffsets) -> None:
         if ask.incarnation == 0:
-            self.cluster.commit(self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS)
+            self.cluster.commit(
+                self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS
+            )
         else:
-            self.session.commit(ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS)
+            self.session.commit(
+                ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS
+            )
 
     def _snapshot(self) -> MembershipSnapshot:
         return MembershipSnapshot(self.session.status(), now().mono_ms)
@@ -227,14 +265,21 @@ class BatchMember:
     def _subscribed_topics(self) -> dict[str, Topic]:
         """Return the subscribed topics that exist now."""
         topics = self.cluster.topics(self.options.topics, fresh=True)
-        return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
+        return {
+            name: topic for name in self.options.topics if (topic := topics.named(name)) is not None
+        }
 
     def _adopt(self, ask: AdoptAssignment) -> View:
         self.session.adopt(ask.incarnation, ask.target)
         return self.session.status()
 
     def _log_note(self, note: Note) -> None:
-        log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
+        log.log(
+            logging.getLevelName(note.level.upper()),
+            "group %s: %s",
+            readable(self.options.group),
+            readable(note.text),
+        )
 
     def _describe_assignment(self) -> DescribedGroup | DescribedAssignment:
         """Describe the group; a classic member may be in a KIP-848 group while that is being
@@ -247,17 +292,29 @@ class BatchMember:
         return self._describe_consumer_group()
 
     def _list_members(self) -> tuple[str, ...]:
-        """Return the ids of members that may read one of the topics, whichever protocol they speak."""
+        """Return the ids of members that may read one of the topics, whichever protocol they
+        speak.
+        """
         topics, classic = self.options.topics, self._describe_classic_group()
         if classic.group_state != GONE:
-            return tuple(sorted(member.member_id for member in classic.members if may_be_assigned(member.member_metadata, topics)))
+            return tuple(
+                sorted(
+                    member.member_id
+                    for member in classic.members
+                    if may_be_assigned(member.member_metadata, topics)
+                )
+            )
         try:
             group = self._describe_consumer_group()
         except Refused as refused:
             if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
                 return ()
             raise
-        readers = (one for one in group.members if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics))
+        readers = (
+            one
+            for one in group.members
+            if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics)
+        )
         return tuple(sorted(member.member_id for member in readers))
 
     def _describe_consumer_group(self) -> DescribedGroup:
@@ -266,7 +323,9 @@ class BatchMember:
         def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
             return Code.of(answer.groups[0].error_code), answer.groups[0]
 
-        return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
+        return self.cluster.ask_coordinator(
+            "ConsumerGroupDescribe", request, self.options.group, read, CALL_MS
+        )
 
     def _describe_classic_group(self) -> ClassicGroup:
         request = DescribeGroupsRequest(groups=(self.options.group,))
@@ -275,7 +334,9 @@ class BatchMember:
             group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
             return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
 
-        return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
+        return self.cluster.ask_coordinator(
+            "DescribeGroups", request, self.options.group, read, CALL_MS
+        )
 
     def _raise_if_stuck(self, error: Exception) -> None:
         """Raise MembershipFailed where retrying longer would hide a fault: no answer since the
@@ -299,7 +360,8 @@ class BatchMember:
         if waited_s > limit_s:
             remedy = NO_BROKER if isinstance(error, Disconnected) else ""
             raise MembershipFailed(
-                f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}{remedy}"
+                f"group {self.options.group} at {self.options.bootstrap}: nothing to read "
+                f"for {waited_s:.0f} s: {error}{remedy}"
             ) from error
 
     def _waits_for_others(self) -> bool:
@@ -314,7 +376,8 @@ class BatchMember:
         took_ms = (monotonic() - self._answered_s) * 1000
         if took_ms > self.options.rebalance_timeout_ms / 2:
             log.warning(
-                "group %s: the last batch took %.0f s; after %.0f s (kafka.max.poll.interval.ms) the query loses its partitions: "
+                "group %s: the last batch took %.0f s; after %.0f s "
+                "(kafka.max.poll.interval.ms) the query loses its partitions: "
                 "lower maxOffsetsPerTrigger or raise that option",
                 self.options.group,
                 took_ms / 1000,
@@ -341,8 +404,12 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
-    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.partitions, EARLIEST, patience_ms=CALL_MS),
-    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.partitions, LATEST, patience_ms=CALL_MS),
+    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(
+        ask.partitions, EARLIEST, patience_ms=CALL_MS
+    ),
+    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(
+        ask.partitions, LATEST, patience_ms=CALL_MS
+    ),
     DescribeAssignment: lambda owner, ask: owner._describe_assignment(),
     ListMembers: lambda owner, ask: owner._list_members(),
     Note: BatchMember._log_note,

@@ -1,10 +1,12 @@
 """The exactly-once writer for Delta Lake.
 
-Executors write Parquet files where the partitions are (`files.py`); the driver commits them together with one app transaction
-per Kafka partition, which holds the partition's next offset: its fence. A replay, or an application that lost its partitions
-without knowing, finds the fence moved and writes nothing. No row passes through the driver.
+Executors write Parquet files where the partitions are (`files.py`); the driver commits them
+together with one app transaction per Kafka partition, which holds the partition's next offset: its
+fence. A replay, or an application that lost its partitions without knowing, finds the fence moved
+and writes nothing. No row passes through the driver.
 
-    events.writeStream.foreachBatch(delta.Writer("/lake/flights")).option("checkpointLocation", "/checkpoints/v1").start()
+    writer = delta.Writer("/lake/flights")
+    events.writeStream.foreachBatch(writer).option("checkpointLocation", "/checkpoints/v1").start()
 """
 
 import logging
@@ -35,7 +37,13 @@ from apportion.spark.files import (
     remove_part_files,
     rewrite_part_files,
 )
-from apportion.spark.ownership import explain_lost_offsets, fetch_group_state, location_of, refuse_foreign_batch, table_name
+from apportion.spark.ownership import (
+    explain_lost_offsets,
+    fetch_group_state,
+    location_of,
+    refuse_foreign_batch,
+    table_name,
+)
 from apportion.spark.query_introspection import SourceReading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
@@ -60,7 +68,9 @@ class BatchAdmission(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """The offset to which the source is to go back with one partition, of which nothing is written now."""
+    """The offset to which the source is to go back with one partition, of which nothing is written
+    now.
+    """
 
     to: int
 
@@ -68,22 +78,27 @@ class Rewind(NamedTuple):
 class Writer:
     """A function for foreachBatch that puts every record's rows into one Delta table exactly once.
 
-    table: path or URI, created on first use with the query's columns; columns that the table lacks are added. The query must keep
-    the source's columns topic, partition and offset; one record may become no, one or several rows. It may have several sources,
-    each with topics of its own. Several queries may write to one table, and those of one group must: the fences are the table's.
-    A query may write to several tables, with a writer for each; it calls all of them once for every batch.
+    table: path or URI, created on first use with the query's columns; columns that the table lacks
+    are added. The query must keep the source's columns topic, partition and offset; one record may
+    become no, one or several rows. It may have several sources, each with topics of its own.
+    Several queries may write to one table, and those of one group must: the fences are the table's.
+    A query may write to several tables, with a writer for each; it calls all of them once for every
+    batch.
 
-    adopt: begin in a group, or go on with a checkpoint, whose offsets did not come from this table, as if they had; the group must
-    have no members then.
-    rewind: where something else has moved the group's offsets past what the table has, go back to that, instead of LostOffsets.
+    adopt: begin in a group, or go on with a checkpoint, whose offsets did not come from this table,
+    as if they had; the group must have no members then.
+    rewind: where something else has moved the group's offsets past what the table has, go back to
+    that, instead of LostOffsets.
 
-    Files of lost hosts are removed daily, after the table's own retention (a week unless the table says otherwise), and no others.
+    Files of lost hosts are removed daily, after the table's own retention (a week unless the table
+    says otherwise), and no others.
 
-    Raises, and so stops the query: AnotherSink where the batch belongs to a query with other tables; StatefulQuery for a query that
-    keeps state; ValueError where the columns are missing or were changed, where two sources read one topic, where it is called
-    twice for one batch, or where the table's directory holds things and no table; LostOffsets where records between the table's
-    fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table,
-    or the table is partitioned.
+    Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
+    tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
+    were changed, where two sources read one topic, where it is called twice for one batch, or where
+    the table's directory holds things and no table; LostOffsets where records between the table's
+    fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column
+    has another type in the table, or the table is partitioned.
     """
 
     def __init__(
@@ -105,11 +120,14 @@ class Writer:
         self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
         # By group, partition and fence: the offset range of the batch that went back to the fence.
         self._checked: set[str] = set()  # run ids of queries whose plan was seen
-        self._written: tuple[str, int] | None = None  # run id of a query, and the last batch that it has brought
+        # run id of a query, and the last batch that it has brought
+        self._written: tuple[str, int] | None = None
         self._clean_at = 0.0
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Write the rows of the batch that the table does not have, and set its partitions' fences."""
+        """Write the rows of the batch that the table does not have, and set its partitions'
+        fences.
+        """
         execution = execution_of(frame)
         run = str(execution.runId())
         if run not in self._checked:
@@ -117,8 +135,10 @@ class Writer:
             self._checked.add(run)
         if self._written == (run, batch_id):
             raise ValueError(
-                f"the writer to {self.sink} was called a second time for batch {batch_id}: the rows of this call would not be "
-                f"written, since the first has moved the fences of all partitions. Unite the frames and call it once for a batch"
+                f"the writer to {self.sink} was called a second time for batch "
+                f"{batch_id}: the rows of this call would not be "
+                "written, since the first has moved the fences of all partitions. Unite "
+                "the frames and call it once for a batch"
             )
         self.write(frame, readings(execution))
         self._written = run, batch_id
@@ -140,7 +160,9 @@ class Writer:
             return
         if not self.adopt:
             refuse_foreign_batch(sources, self.sink)
-        draft = UncommittedFiles(frame, PartFileWriter(self.table, self.storage_options, schema, {}))
+        draft = UncommittedFiles(
+            frame, PartFileWriter(self.table, self.storage_options, schema, {})
+        )
         beaten: CommitConflict | None = None
         for _ in range(self.attempts):
             try:
@@ -150,7 +172,9 @@ class Writer:
                 return
             except CommitConflict as error:
                 beaten = error
-        raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
+        raise RuntimeError(
+            f"the Delta table {self.table} changed under {self.attempts} attempts in a row"
+        ) from beaten
 
     def _attempt(
         self, draft: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
@@ -190,13 +214,17 @@ class Writer:
                 admission = self._admitted_range(reading, place, fence)
                 if isinstance(admission, Rewind):
                     backs.setdefault(number, {})[place] = admission.to
-                    admission = Admitted(bounds[1], bounds[1], admission.to if fence is None else None)
+                    admission = Admitted(
+                        bounds[1], bounds[1], admission.to if fence is None else None
+                    )
                 windows[place.topic_partition] = OffsetWindow(admission.lower, *bounds)
                 if admission.fence is not None:
                     moved[name] = admission.fence
         return BatchAdmission(windows, moved, backs)
 
-    def _admitted_range(self, reading: SourceReading, place: TopicIdPartition, fence: int | None) -> Admitted | Rewind:
+    def _admitted_range(
+        self, reading: SourceReading, place: TopicIdPartition, fence: int | None
+    ) -> Admitted | Rewind:
         """Return what is admitted of one partition, or a rewind where the batch starts above the
         fence.
 
@@ -212,7 +240,12 @@ class Writer:
             stored, log_start = fetch_group_state(place, reading)
             to = log_start if lost.fence is None else lost.fence
             is_left = to is not None and (log_start is None or log_start < bounds[0])
-            if self.rewind and to is not None and is_left and self._rewinds.get((reading.group, place, to)) in (None, bounds):
+            if (
+                self.rewind
+                and to is not None
+                and is_left
+                and self._rewinds.get((reading.group, place, to)) in (None, bounds)
+            ):
                 return Rewind(to)
             if self.fail_on_data_loss:
                 raise explain_lost_offsets(lost, reading, self.sink, stored, log_start) from None
@@ -227,8 +260,13 @@ class Writer:
     def _announce(self, reading: SourceReading) -> None:
         """Tell the source the name of this sink, and whether the table has fences of the group."""
         attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
-        names = (app_id(reading.group, place) for place in (*reading.span.ranges, *reading.span.unclaimed))
-        holds = attempt is not None and any(attempt.fence_or_none(name) is not None for name in names)
+        names = (
+            app_id(reading.group, place)
+            for place in (*reading.span.ranges, *reading.span.unclaimed)
+        )
+        holds = attempt is not None and any(
+            attempt.fence_or_none(name) is not None for name in names
+        )
         handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=holds)
 
     def _report(self, reading: SourceReading, back: Mapping[TopicIdPartition, int]) -> None:
@@ -237,7 +275,13 @@ class Writer:
         """
         for place, fence in back.items():
             self._rewinds[reading.group, place, fence] = reading.span.ranges[place]
-            log.warning("group %s: %s goes back to offset %d, which is what %s has", reading.group, place, fence, self.sink)
+            log.warning(
+                "group %s: %s goes back to offset %d, which is what %s has",
+                reading.group,
+                place,
+                fence,
+                self.sink,
+            )
         sinks = reading.span.sinks
         if back or (sinks is not None and sinks != (self.sink,)):
             handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=back)
@@ -246,10 +290,18 @@ class Writer:
         """Run `clean` in the background once a day."""
         if monotonic() >= self._clean_at:
             self._clean_at = monotonic() + CLEAN_EVERY_S
-            threading.Thread(target=_clean_beside, args=(self.table, self.storage_options), daemon=True).start()
+            threading.Thread(
+                target=_clean_beside, args=(self.table, self.storage_options), daemon=True
+            ).start()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_checked": set(), "_went_back": {}, "_written": None, "_clean_at": 0.0}
+        return {
+            **self.__dict__,
+            "_checked": set(),
+            "_went_back": {},
+            "_written": None,
+            "_clean_at": 0.0,
+        }
 
 
 def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
@@ -262,8 +314,9 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
         for place in reading.span.ranges:
             if readers.setdefault(place.topic, reading) != reading:
                 raise ValueError(
-                    f"two sources of this query read topic {place.topic}, and nothing in a row says which of them it came from: "
-                    f"read the topic with one source, or write with a query for each"
+                    f"two sources of this query read topic {place.topic}, and nothing in "
+                    "a row says which of them it came from: "
+                    "read the topic with one source, or write with a query for each"
                 )
 
 
@@ -289,9 +342,15 @@ class UncommittedFiles:
             self._written = self._run(self._frame, files.write)
             return self._written
         keep = [file for file in self._written if file.first >= windows[file.topic_partition].floor]
-        straddling = [file for file in self._written if file.first < windows[file.topic_partition].floor <= file.last]
+        straddling = [
+            file
+            for file in self._written
+            if file.first < windows[file.topic_partition].floor <= file.last
+        ]
         if straddling:
-            paths = self._frame.sparkSession.createDataFrame([(file.path,) for file in straddling], "path string")
+            paths = self._frame.sparkSession.createDataFrame(
+                [(file.path,) for file in straddling], "path string"
+            )
             keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
         kept = {file.path for file in keep}
         remove_part_files(files, [file.path for file in self._written if file.path not in kept])
@@ -299,7 +358,9 @@ class UncommittedFiles:
         return keep
 
     def disown(self, attempt: TableAttempt) -> None:
-        """Forget files that the table holds: a commit that seemed to conflict was this batch's own."""
+        """Forget files that the table holds: a commit that seemed to conflict was this batch's
+        own.
+        """
         if self._written:
             held = attempt.paths()
             self._written = [file for file in self._written if file.path not in held]
@@ -323,33 +384,43 @@ def table_schema(frame: DataFrame) -> pa.Schema:
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
         raise ValueError(
-            f"the Delta writer needs the source's columns topic, partition and offset to write each record once; "
+            "the Delta writer needs the source's columns topic, partition and offset to "
+            "write each record once; "
             f"this query dropped {', '.join(missing)}"
         )
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     for place in SOURCE_COLUMNS:
         if schema.field(place.name).type != place.type:
             raise ValueError(
-                f"the Delta writer needs the source's column {place.name} as {place.type}; this query made it "
-                f"{schema.field(place.name).type}: keep it unchanged and give the other a name of its own"
+                f"the Delta writer needs the source's column {place.name} as "
+                f"{place.type}; this query made it "
+                f"{schema.field(place.name).type}: keep it unchanged and give the other a "
+                "name of its own"
             )
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def clean(table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None) -> list[str]:
-    """Files of this writer that no version of the table refers to, and older than the retention, are gone; returns their paths.
+def clean(
+    table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None
+) -> list[str]:
+    """Files of this writer that no version of the table refers to, and older than the retention,
+    are gone; returns their paths.
 
     What others wrote below the table's directory stays, whatever it is.
 
-    retention_hours: None takes the table's own (a week by default). Keep it far above the longest batch plus the session timeout:
-    younger files may belong to a batch that is not committed yet.
+    retention_hours: None takes the table's own (a week by default). Keep it far above the longest
+    batch plus the session timeout: younger files may belong to a batch that is not committed yet.
     """
     try:
         opened = DeltaTable(table, storage_options=dict(storage_options or {}))
     except TableNotFoundError:
         return []
-    unused = opened.vacuum(retention_hours, dry_run=True, enforce_retention_duration=False, full=True)
-    return delete_files(directory(table, storage_options), [path for path in unused if is_part_file(path)])
+    unused = opened.vacuum(
+        retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+    )
+    return delete_files(
+        directory(table, storage_options), [path for path in unused if is_part_file(path)]
+    )
 
 
 def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:

@@ -1,8 +1,10 @@
-"""What an executor does for the exactly-once writer: Parquet files, one Kafka partition a file, written where the rows are.
+"""What an executor does for the exactly-once writer: Parquet files, one Kafka partition a file,
+written where the rows are.
 
-A file that is written is not in the table yet: only the driver's commit puts it there. So a task reports its files as rows of
-`REPORT` and forgets them, and a task that fails removes what it has not reported. Rows below a partition's floor are already in
-the table and are dropped here; rows that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
+A file that is written is not in the table yet: only the driver's commit puts it there. So a task
+reports its files as rows of `REPORT` and forgets them, and a task that fails removes what it has
+not reported. Rows below a partition's floor are already in the table and are dropped here; rows
+that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
 """
 
 import json
@@ -32,8 +34,12 @@ REPORT_SCHEMA = pa.schema(
         ("last", pa.int64()),
     ]
 )
-SOURCE_COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
-"""The columns that say which record a row came from. A pipeline must carry them through unchanged."""
+SOURCE_COLUMNS = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+)
+"""The columns that say which record a row came from. A pipeline must carry them through
+unchanged.
+"""
 
 
 ROW_GROUP_BYTES = 16 << 20
@@ -126,8 +132,10 @@ class PartFileWriter(NamedTuple):
         if window is None or span["min"] < window.start or span["max"] >= window.end:
             expected = f"[{window.start}, {window.end})" if window else "no rows at all"
             raise ValueError(
-                f"rows of {place[0]}-{place[1]} with offsets {span['min']} to {span['max']} reached the Delta writer, but this "
-                f"batch reads {expected} there. Keep the source's columns topic, partition and offset unchanged in the pipeline."
+                f"rows of {place[0]}-{place[1]} with offsets {span['min']} to "
+                f"{span['max']} reached the Delta writer, but this "
+                f"batch reads {expected} there. Keep the source's columns topic, "
+                "partition and offset unchanged in the pipeline."
             )
         if span["min"] >= window.floor:
             return rows
@@ -173,7 +181,9 @@ class PartWriter:
     def _write_group(self) -> None:
         """Write the buffered rows as one row group."""
         if self._buffered:
-            table = pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
+            table = (
+                pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
+            )
             self._writer.write_table(table, row_group_size=table.num_rows)
             self._buffered, self._buffered_bytes = [], 0
 
@@ -202,8 +212,16 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
         return
     topics, partitions = batch.column("topic"), batch.column("partition")
     if topics.null_count or partitions.null_count or batch.column("offset").null_count:
-        raise ValueError("a row without topic, partition or offset reached the Delta writer; keep the source's columns unchanged")
-    places = pa.table({"topic": topics, "partition": partitions}).group_by(["topic", "partition"]).aggregate([]).to_pylist()
+        raise ValueError(
+            "a row without topic, partition or offset reached the Delta writer; keep the "
+            "source's columns unchanged"
+        )
+    places = (
+        pa.table({"topic": topics, "partition": partitions})
+        .group_by(["topic", "partition"])
+        .aggregate([])
+        .to_pylist()
+    )
     for place in places:
         key = TopicPartition(place["topic"], place["partition"])
         if len(places) == 1:
@@ -217,7 +235,9 @@ def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
 
 
-def rewrite_part_files(files: PartFileWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rewrite_part_files(
+    files: PartFileWriter, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Write the named files again without the rows below their floor.
 
     `batches` have paths in a column `path`.

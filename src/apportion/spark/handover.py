@@ -34,7 +34,12 @@ class NoPrivateDirectory(RuntimeError):
 
 
 def write_report(
-    span: Span, sink: str, *, adopt: bool = False, has_records: bool = False, rewind: Mapping[TopicIdPartition, int] | None = None
+    span: Span,
+    sink: str,
+    *,
+    adopt: bool = False,
+    has_records: bool = False,
+    rewind: Mapping[TopicIdPartition, int] | None = None,
 ) -> None:
     """Write what the writer to `sink` reports of the batch `span`, replacing its earlier report.
 
@@ -53,8 +58,10 @@ def write_report(
         _write(where / f"{_digest(span.id)}.{_digest(sink)}", json.dumps(told))
     except OSError as error:
         raise NoPrivateDirectory(
-            f"the writer to {sink} must be able to write to the temporary directory, where its source reads: let TMPDIR name a "
-            f"directory where this user may write, the same for the driver and its Java process ({error})"
+            f"the writer to {sink} must be able to write to the temporary directory, "
+            "where its source reads: let TMPDIR name a "
+            "directory where this user may write, the same for the driver and its Java "
+            f"process ({error})"
         ) from None
 
 
@@ -63,7 +70,8 @@ def _write(path: Path, text: str) -> None:
     with draft.open("w") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())  # the next process of the query may come after the host has lost its power
+        # the next process of the query may come after the host has lost its power
+        os.fsync(file.fileno())
     draft.replace(path)
 
 
@@ -76,7 +84,9 @@ def read_reports(span: Span) -> WriterReport:
             place = TopicIdPartition(topic, topic_id_bytes(topic_id), partition)
             back[place] = min(offset, back.get(place, offset))
     sinks = tuple(sorted(told["sink"] for told in found))
-    return WriterReport(sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back)
+    return WriterReport(
+        sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back
+    )
 
 
 def delete_reports(span: Span) -> None:
@@ -97,7 +107,9 @@ def _left(span: Span) -> Iterator[dict[str, Any]]:
 
 
 def _found(span: Span) -> list[Path]:
-    """Return the files for the source that planned `span`; none where there is no directory, or this user may not read it."""
+    """Return the files for the source that planned `span`; none where there is no directory, or
+    this user may not read it.
+    """
     try:
         return sorted(_private(_path()).glob(f"{_digest(span.id)}.*"))
     except OSError:
@@ -119,7 +131,9 @@ def _private(path: Path) -> Path:
     """Return the path; NoPrivateDirectory if it is not this user's alone."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise NoPrivateDirectory(f"{path} must be a directory of this user in which nobody else may write: remove it")
+        raise NoPrivateDirectory(
+            f"{path} must be a directory of this user in which nobody else may write: remove it"
+        )
     return path
 
 

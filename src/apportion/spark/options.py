@@ -1,4 +1,6 @@
-"""The source's options, read once and refused early: every fault is one sentence that names the option and the remedy."""
+"""The source's options, read once and refused early: every fault is one sentence that names the
+option and the remedy.
+"""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +14,21 @@ from apportion.settings import Setting, nearest_or_none
 PLAIN = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
-    "subscribePattern": "subscriptions by pattern are not supported yet; name the topics in subscribe",
-    "kafka.enable.auto.commit": "the source commits a batch when Spark has committed it; drop the option",
-    "kafka.auto.offset.reset": "use startingOffsets, which applies where the group has no committed offset",
-    "kafka.key.deserializer": "keys are bytes; decode them with Spark functions and drop the option",
-    "kafka.value.deserializer": "values are bytes; decode them with Spark functions and drop the option",
+    "subscribePattern": (
+        "subscriptions by pattern are not supported yet; name the topics in subscribe"
+    ),
+    "kafka.enable.auto.commit": (
+        "the source commits a batch when Spark has committed it; drop the option"
+    ),
+    "kafka.auto.offset.reset": (
+        "use startingOffsets, which applies where the group has no committed offset"
+    ),
+    "kafka.key.deserializer": (
+        "keys are bytes; decode them with Spark functions and drop the option"
+    ),
+    "kafka.value.deserializer": (
+        "values are bytes; decode them with Spark functions and drop the option"
+    ),
     "kafka.key.serializer": "this is a source; drop the option",
     "kafka.value.serializer": "this is a source; drop the option",
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
@@ -24,37 +36,71 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "startingTimestamp": "not supported yet; use startingOffsets",
     "startingOffsetsByTimestamp": "not supported yet; use startingOffsets",
     "startingOffsetsByTimestampStrategy": "not supported yet; use startingOffsets",
-    "endingOffsets": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
-    "endingTimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
-    "endingOffsetsByTimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "endingOffsets": (
+        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+    ),
+    "endingTimestamp": (
+        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+    ),
+    "endingOffsetsByTimestamp": (
+        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+    ),
     "minOffsetsPerTrigger": "not supported yet; use the query's trigger interval",
     "maxTriggerDelay": "not supported yet; use the query's trigger interval",
-    "minPartitions": "not supported yet; a batch is cut into as many tasks as there are cores, more where there is much to read",
-    "kafka.partition.assignment.strategy": "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
-    "keep what stays with them; with KIP-848 the broker assigns, as kafka.group.remote.assignor says",
+    "minPartitions": (
+        "not supported yet; a batch is cut into as many tasks as there are cores, more where "
+        "there is much to read"
+    ),
+    "kafka.partition.assignment.strategy": (
+        "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
+        "keep what stays with them; with KIP-848 the broker assigns, as "
+        "kafka.group.remote.assignor says"
+    ),
     "kafka.security.protocol": PLAIN,
 }
 SPELLED = {name.lower(): name for name in REFUSED}
 SECURITY = ("kafka.ssl.", "kafka.sasl.")  # how options of connections that are not plain begin
 ONLY = {  # protocol -> option that it alone has -> what the other one has instead
-    "consumer": {"kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"},
+    "consumer": {
+        "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"
+    },
     "classic": {
-        "kafka.session.timeout.ms": "the broker decides: set group.consumer.session.timeout.ms there",
-        "kafka.heartbeat.interval.ms": "the broker decides: set group.consumer.heartbeat.interval.ms there",
+        "kafka.session.timeout.ms": (
+            "the broker decides: set group.consumer.session.timeout.ms there"
+        ),
+        "kafka.heartbeat.interval.ms": (
+            "the broker decides: set group.consumer.heartbeat.interval.ms there"
+        ),
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
 OPTIONS = (
-    Setting("Brokers as host:port, with commas between.", name="kafka.bootstrap.servers", default_words="required"),
-    Setting("The group that the query joins as a member.", name="kafka.group.id", default_words="required"),
+    Setting(
+        "Brokers as host:port, with commas between.",
+        name="kafka.bootstrap.servers",
+        default_words="required",
+    ),
+    Setting(
+        "The group that the query joins as a member.",
+        name="kafka.group.id",
+        default_words="required",
+    ),
     Setting("Topics, with commas between.", name="subscribe", default_words="required"),
     Setting(
-        "Where a partition starts for which the group has no offset: earliest, latest, or JSON by topic and partition.",
+        "Where a partition starts for which the group has no offset: earliest, latest, or "
+        "JSON by topic and partition.",
         "latest",
         name="startingOffsets",
     ),
-    Setting("The most offsets in one batch, shared by lag.", name="maxOffsetsPerTrigger", default_words="none", at_least=1),
-    Setting("Whether deleted records or a deleted topic end the query.", True, name="failOnDataLoss"),
+    Setting(
+        "The most offsets in one batch, shared by lag.",
+        name="maxOffsetsPerTrigger",
+        default_words="none",
+        at_least=1,
+    ),
+    Setting(
+        "Whether deleted records or a deleted topic end the query.", True, name="failOnDataLoss"
+    ),
     Setting("Whether rows have the column headers.", False, name="includeHeaders"),
     Setting(
         "Static membership: a restart within the session keeps its partitions (KIP-345).",
@@ -72,8 +118,18 @@ OPTIONS = (
         name="kafka.group.remote.assignor",
         default_words="the broker's",
     ),
-    Setting("How long a member may be silent; with classic alone.", 45_000, name="kafka.session.timeout.ms", at_least=1),
-    Setting("The time between two heartbeats; with classic alone.", 3_000, name="kafka.heartbeat.interval.ms", at_least=1),
+    Setting(
+        "How long a member may be silent; with classic alone.",
+        45_000,
+        name="kafka.session.timeout.ms",
+        at_least=1,
+    ),
+    Setting(
+        "The time between two heartbeats; with classic alone.",
+        3_000,
+        name="kafka.heartbeat.interval.ms",
+        at_least=1,
+    ),
     Setting(
         "How late the group's leader sees new partitions; with classic alone.",
         300_000,
@@ -86,7 +142,11 @@ OPTIONS = (
         name="kafka.max.poll.interval.ms",
         at_least=1,
     ),
-    Setting("The name that brokers log and tools show.", name="kafka.client.id", default_words="apportion-spark-<group>"),
+    Setting(
+        "The name that brokers log and tools show.",
+        name="kafka.client.id",
+        default_words="apportion-spark-<group>",
+    ),
     Setting("How long one request may take.", 30_000, name="kafka.request.timeout.ms", at_least=1),
 )
 """Every option of the source, with its default."""
@@ -96,7 +156,9 @@ KNOWN = {option.name.lower(): option.name for option in OPTIONS}
 
 
 class OptionError(ValueError):
-    """An option is missing, unknown or contradicts another one; the text says which, and what to do."""
+    """An option is missing, unknown or contradicts another one; the text says which, and what to
+    do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +184,34 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> "SourceOptions":
-        """The options as a value. Raises OptionError for the first fault, in the order in which a person would mend them."""
+        """The options as a value. Raises OptionError for the first fault, in the order in which a
+        person would mend them.
+        """
         options = {name.lower(): value for name, value in given.items()}
         for name in options:
             if name in SPELLED:
-                raise OptionError(f"option {SPELLED[name]} cannot be used: {REFUSED[SPELLED[name]]}.")
+                raise OptionError(
+                    f"option {SPELLED[name]} cannot be used: {REFUSED[SPELLED[name]]}."
+                )
             if name.startswith(SECURITY):
                 raise OptionError(f"option {name} cannot be used: {PLAIN}.")
             if name not in KNOWN:
                 _refuse_unknown(_as_written(name, given))
         classic = _protocol(options) == "classic"
-        group = _required(options, "kafka.group.id", "the name of the consumer group that this query joins")
-        topics = _topics(_required(options, "subscribe", "the topics to read, with commas between them"))
+        group = _required(
+            options, "kafka.group.id", "the name of the consumer group that this query joins"
+        )
+        topics = _topics(
+            _required(options, "subscribe", "the topics to read, with commas between them")
+        )
         return cls(
-            bootstrap=_bootstrap(_required(options, "kafka.bootstrap.servers", "the brokers as host:port with commas between")),
+            bootstrap=_bootstrap(
+                _required(
+                    options,
+                    "kafka.bootstrap.servers",
+                    "the brokers as host:port with commas between",
+                )
+            ),
             group=group,
             topics=topics,
             instance_id=options.get("kafka.group.instance.id") or None,
@@ -177,9 +253,17 @@ def _as_written(name: str, given: Mapping[str, str]) -> str:
 
 def _refuse_unknown(name: str) -> NoReturn:
     near = nearest_or_none(name.lower(), KNOWN)
-    hint = f"did you mean {KNOWN[near]}?" if near else f"known are {', '.join(sorted(KNOWN.values()))}."
+    hint = (
+        f"did you mean {KNOWN[near]}?"
+        if near
+        else f"known are {', '.join(sorted(KNOWN.values()))}."
+    )
     # Else who wrote startingOffset would take its capital letter for the mistake.
-    lowered = " (Spark hands names over in lower case)" if near and name != KNOWN[near] and name.islower() else ""
+    lowered = (
+        " (Spark hands names over in lower case)"
+        if near and name != KNOWN[near] and name.islower()
+        else ""
+    )
     raise OptionError(f"option {name} is unknown{lowered}: {hint}")
 
 
@@ -191,15 +275,20 @@ def _required(options: Mapping[str, str], name: str, what: str) -> str:
 
 
 def _protocol(options: Mapping[str, str]) -> str:
-    protocol = options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
+    protocol = (
+        options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
+    )
     if protocol not in ONLY:
         raise OptionError(
-            f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or classic for brokers that do not have it."
+            f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or "
+            "classic for brokers that do not have it."
         )
     for other, own in ONLY.items():
         for name, instead in own.items():
             if other != protocol and name in options:
-                raise OptionError(f"option {name} is for kafka.group.protocol={other}: with {protocol} {instead}.")
+                raise OptionError(
+                    f"option {name} is for kafka.group.protocol={other}: with {protocol} {instead}."
+                )
     return protocol
 
 
@@ -207,14 +296,20 @@ def _bootstrap(value: str) -> str:
     for address in value.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
-            raise OptionError(f"option kafka.bootstrap.servers holds {address.strip()!r}: write each broker as host:port.")
+            raise OptionError(
+                f"option kafka.bootstrap.servers holds {address.strip()!r}: write each "
+                "broker as host:port."
+            )
     return value
 
 
 def _topics(value: str) -> tuple[str, ...]:
     names = [name.strip() for name in value.split(",")]
     if not all(names):
-        raise OptionError(f"option subscribe holds an empty name in {value!r}: write topics with one comma between them.")
+        raise OptionError(
+            f"option subscribe holds an empty name in {value!r}: write topics with one "
+            "comma between them."
+        )
     return tuple(dict.fromkeys(names))
 
 
@@ -243,17 +338,27 @@ def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
     word = value.strip().lower()
     if word in ("earliest", "latest"):
         return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
-    advice = 'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 latest)'
+    advice = (
+        'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 '
+        "latest)"
+    )
     try:
         told = json.loads(value)
-        own = {(topic, int(partition)): int(offset) for topic, offsets in told.items() for partition, offset in offsets.items()}
+        own = {
+            (topic, int(partition)): int(offset)
+            for topic, offsets in told.items()
+            for partition, offset in offsets.items()
+        }
     except (ValueError, AttributeError, TypeError):
         raise OptionError(f"option startingOffsets is {value!r}: {advice}.") from None
     for (topic, partition), offset in own.items():
         if topic not in topics:
             raise OptionError(
-                f"option startingOffsets names topic {topic}, which subscribe does not: add it there or drop it here."
+                f"option startingOffsets names topic {topic}, which subscribe does not: "
+                "add it there or drop it here."
             )
         if offset < EARLIEST or partition < 0:
-            raise OptionError(f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}.")
+            raise OptionError(
+                f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}."
+            )
     return StartingOffsets(EARLIEST, own)

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from apportion.member.batch.span import Span, parse_span
 
 CONNECT = (
-    "apportion's writer asks the JVM of the driver about its query, which Spark Connect does not allow: "
+    "apportion's writer asks the JVM of the driver about its query, which Spark Connect "
+    "does not allow: "
     "start the query from a classic SparkSession, or write with one of Spark's own sinks"
 )
 GROUP_OPTION = "kafka.group.id"
@@ -39,11 +40,19 @@ def execution_of(frame: DataFrame) -> Any:
     except PySparkAttributeError:
         raise RuntimeError(CONNECT) from None
     execution = None
-    if query_id:  # `frame` belongs to a clone of the session that started the query; what they share knows every query
+    # `frame` belongs to a clone of the session that started the query; what they share knows every
+    # query
+    if query_id:
         jvm: Any = spark._jvm
-        execution = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query_id))
+        execution = (
+            spark._jsparkSession.sharedState()
+            .activeStreamingQueries()
+            .get(jvm.java.util.UUID.fromString(query_id))
+        )
     if execution is None:
-        raise RuntimeError("apportion's writer works only as the function of writeStream.foreachBatch(...)")
+        raise RuntimeError(
+            "apportion's writer works only as the function of writeStream.foreachBatch(...)"
+        )
     return execution
 
 
@@ -63,7 +72,12 @@ def readings(execution: Any) -> list[SourceReading]:
         offset = offsets.get(leaf.stream())
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
             bootstrap = options.get(BOOTSTRAP_OPTION)
-            found.append(SourceReading(options.get(GROUP_OPTION), parse_span(offset.get().json()), bootstrap))
+            found.append(
+                SourceReading(options.get(GROUP_OPTION), parse_span(offset.get().json()), bootstrap)
+            )
     if not found:
-        raise ValueError('this query does not read from format("apportion"), so nothing says which records its rows came from')
+        raise ValueError(
+            'this query does not read from format("apportion"), so nothing says which '
+            "records its rows came from"
+        )
     return found

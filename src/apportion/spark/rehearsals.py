@@ -33,12 +33,18 @@ SCHEMA = pa.schema(
 
 
 def rehearsals(spark: SparkSession, plays: Sequence[MatrixRun]) -> DataFrame:
-    """A row for each play, played when the frame is used: cache it to use it twice. The executors' Python must have apportion."""
+    """A row for each play, played when the frame is used: cache it to use it twice. The executors'
+    Python must have apportion.
+    """
     tasks = min(len(plays), spark.sparkContext.defaultParallelism * 4)
-    return spark.range(0, len(plays), numPartitions=tasks).mapInArrow(_player(tuple(plays)), from_arrow_schema(SCHEMA))
+    return spark.range(0, len(plays), numPartitions=tasks).mapInArrow(
+        _player(tuple(plays)), from_arrow_schema(SCHEMA)
+    )
 
 
-def _player(plays: tuple[MatrixRun, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _player(
+    plays: tuple[MatrixRun, ...],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function by which an executor plays its part of the matrix."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

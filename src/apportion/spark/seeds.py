@@ -42,28 +42,48 @@ SCHEMA = pa.schema(
         ("why", pa.string()),
     ]
 )
-FIGURES = ("steps", "simulated_s", "rebalances", "slowest_convergence_s", "longest_unowned_s", "rows", "commits", "crashes")
-SEEDS_PER_TASK = 32  # half a minute of work or less: a lost executor costs little, and the last task is not long alone
+FIGURES = (
+    "steps",
+    "simulated_s",
+    "rebalances",
+    "slowest_convergence_s",
+    "longest_unowned_s",
+    "rows",
+    "commits",
+    "crashes",
+)
+# half a minute of work or less: a lost executor costs little, and the last task is not long alone
+SEEDS_PER_TASK = 32
 
 SparkError = (PySparkException, Py4JError)
 """What Spark raises."""
 
 
 def seeds(
-    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: PlayScenario = play, **sizes: Any
+    spark: SparkSession,
+    runs: int,
+    first: int = 0,
+    *,
+    kinds: Iterable[str] | None = None,
+    play: PlayScenario = play,
+    **sizes: Any,
 ) -> DataFrame:
-    """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used: cache it to use it twice.
+    """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used:
+    cache it to use it twice.
 
-    kinds: the faults to choose from (None: all; (): none). sizes: fields of `Scenario` that are said and not drawn, such as
-    `partitions=12, duration_ms=600_000`. play: in the place of the real simulator. The executors' Python must have apportion.
-    Raises ScenarioRefused for a world that cannot be.
+    kinds: the faults to choose from (None: all; (): none). sizes: fields of `Scenario` that are
+    said and not drawn, such as `partitions=12, duration_ms=600_000`. play: in the place of the real
+    simulator. The executors' Python must have apportion. Raises ScenarioRefused for a world that
+    cannot be.
     """
     if runs < 1:
         raise ScenarioRefused(f"runs must be at least 1, not {runs}.")
     draw = Draw(None if kinds is None else tuple(kinds), sizes)
     draw.scenario(first)
     tasks = max(min(runs, spark.sparkContext.defaultParallelism * 4), -(-runs // SEEDS_PER_TASK))
-    return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(_player(draw, play), from_arrow_schema(SCHEMA))
+    return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(
+        _player(draw, play), from_arrow_schema(SCHEMA)
+    )
 
 
 def summary(frame: DataFrame) -> DataFrame:
@@ -87,18 +107,27 @@ def session(master: str) -> SparkSession:
     """A Spark session on that master. Raises one of SparkError where there can be none."""
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master(master).appName("apportion sim").config("spark.ui.enabled", "false").getOrCreate()
+    spark = (
+        SparkSession.builder.master(master)
+        .appName("apportion sim")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def _player(draw: Draw, play: PlayScenario) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _player(
+    draw: Draw, play: PlayScenario
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function by which an executor plays its seeds."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for seed in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_dataframe_row(play_seed(seed, draw, play))], SCHEMA)
+                yield pa.RecordBatch.from_pylist(
+                    [_dataframe_row(play_seed(seed, draw, play))], SCHEMA
+                )
 
     return rows
 

@@ -21,7 +21,9 @@ from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
-READ_PATIENCE_MS = 120_000  # a task waits so long for a broker that is away: where Spark does not retry, its failure ends the query
+# a task waits so long for a broker that is away: where Spark does not retry, its failure ends the
+# query
+READ_PATIENCE_MS = 120_000
 RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -41,12 +43,17 @@ class TaskSlices(InputPartition):
         self.slices = slices
 
     def __repr__(self) -> str:
-        return f"Slices({', '.join(f'{part.place}[{part.start}, {part.end})' for part in self.slices)})"
+        parts = ", ".join(f"{part.place}[{part.start}, {part.end})" for part in self.slices)
+        return f"Slices({parts})"
 
 
 def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
     """Return tasks that together read exactly the span: one per core, more for a large span."""
-    slices = [PartitionSlice(place, start, end) for place, (start, end) in span.ranges.items() if end > start]
+    slices = [
+        PartitionSlice(place, start, end)
+        for place, (start, end) in span.ranges.items()
+        if end > start
+    ]
     total = sum(part.end - part.start for part in slices)
     tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
     packed: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
@@ -72,15 +79,23 @@ def read(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
                 raise
             if options.fail_on_data_loss:
                 raise RuntimeError(
-                    f"{refused.why}: this batch reads {part.place} from {part.start} to {part.end}. "
-                    f"Set failOnDataLoss to false to go on without these records."
+                    f"{refused.why}: this batch reads {part.place} from {part.start} to "
+                    f"{part.end}. "
+                    "Set failOnDataLoss to false to go on without these records."
                 ) from refused
             yield from _what_is_left(cluster, part, options)
 
 
-def _rows(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _rows(
+    cluster: Cluster, part: PartitionSlice, options: SourceOptions
+) -> Iterator[pa.RecordBatch]:
     yield from to_arrow(
-        cluster.fetch_range(part.place, part.start, part.end, patience_ms=max(READ_PATIENCE_MS, options.request_timeout_ms)),
+        cluster.fetch_range(
+            part.place,
+            part.start,
+            part.end,
+            patience_ms=max(READ_PATIENCE_MS, options.request_timeout_ms),
+        ),
         topic=part.place.topic,
         partition=part.place.partition,
         from_offset=part.start,
@@ -89,7 +104,9 @@ def _rows(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Ite
     )
 
 
-def _what_is_left(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _what_is_left(
+    cluster: Cluster, part: PartitionSlice, options: SourceOptions
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the slice that still exist; none if the topic was deleted."""
     try:
         start = max(part.start, cluster.list_offsets([part.place], EARLIEST)[part.place])
@@ -106,5 +123,7 @@ def _cluster(options: SourceOptions) -> Cluster:
     """Return this worker process's connections, made once; a forked worker makes its own."""
     key = (os.getpid(), options.bootstrap, options.client_id, options.request_timeout_ms)
     if key not in _clusters:
-        _clusters[key] = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+        _clusters[key] = Cluster(
+            options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
+        )
     return _clusters[key]

@@ -12,8 +12,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
@@ -22,11 +32,15 @@ from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.slices import TaskSlices, read, split_into_tasks
 
-COLUMNS = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
+COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
+    "timestampType int"
+)
 HEADERS = ", headers array<struct<key: string, value: binary>>"
 
 NO_WRITER = (
-    'format("apportion") is a source only: write a stream with foreachBatch(apportion.spark.delta.Writer(path)), each record once, '
+    'format("apportion") is a source only: write a stream with '
+    "foreachBatch(apportion.spark.delta.Writer(path)), each record once, "
     "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
 )
 
@@ -53,7 +67,8 @@ class GroupSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Raise: a batch read has no membership."""
         raise ValueError(
-            'format("apportion") is a stream: use spark.readStream; trigger(availableNow=True) reads what is there now and stops'
+            'format("apportion") is a stream: use spark.readStream; '
+            "trigger(availableNow=True) reads what is there now and stops"
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
@@ -84,7 +99,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return maxOffsetsPerTrigger, or no limit."""
-        return ReadMaxRows(self._options.max_offsets) if self._options.max_offsets else ReadAllAvailable()
+        return (
+            ReadMaxRows(self._options.max_offsets)
+            if self._options.max_offsets
+            else ReadAllAvailable()
+        )
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the topics' present ends."""
@@ -96,7 +115,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         `start` if there is none.
         """
         previous = parse_span(start)
-        following = self._member().next_span(previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        following = self._member().next_span(
+            previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        )
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -105,7 +126,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         None before the first look.
         """
         ends = self._member().ends()
-        return sorted_span("", {place: (end, end) for place, end in ends.items()}).to_json() if ends else None
+        return (
+            sorted_span("", {place: (end, end) for place, end in ends.items()}).to_json()
+            if ends
+            else None
+        )
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the batch's tasks, which follow from `end` alone."""
@@ -123,7 +148,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Leave the group; the batch in flight stays uncommitted."""
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Spark's own signal must not cut the goodbye short
+            # Spark's own signal must not cut the goodbye short
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         owner, self._owner = self._owner, None
         if owner is not None:
             owner.close()

@@ -28,10 +28,14 @@ class StatefulQuery(Exception):
 
     def __init__(self, operator: str) -> None:
         super().__init__(
-            f"this query keeps state ({operator}), and state does not move when partitions do: each application of the group would "
-            f"hold a part of every result. A group with one member is no way out, since a second one may join at any time. Let "
-            f"the group's queries only parse, filter and route, write their rows to a table, and aggregate that table in a query "
-            f"of its own; or read the topic for the aggregation with Spark's own source, format('kafka'), which joins no group."
+            f"this query keeps state ({operator}), and state does not move when "
+            "partitions do: each application of the group would "
+            "hold a part of every result. A group with one member is no way out, since a "
+            "second one may join at any time. Let "
+            "the group's queries only parse, filter and route, write their rows to a "
+            "table, and aggregate that table in a query "
+            "of its own; or read the topic for the aggregation with Spark's own source, "
+            "format('kafka'), which joins no group."
         )
 
 
@@ -53,7 +57,8 @@ def guard(query: Any) -> Any:
     have run before.
     """
     execution = query._jsq.streamingQuery()
-    execution.awaitInitialization(PLANNED_WITHIN_MS)  # whoever asks for the plan before the query's own thread did gets an error
+    # whoever asks for the plan before the query's own thread did gets an error
+    execution.awaitInitialization(PLANNED_WITHIN_MS)
     for node in _walk(execution.logicalPlan()):
         operator = _stateful_or_none(node)
         if operator:

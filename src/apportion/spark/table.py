@@ -36,7 +36,9 @@ class TableAttempt:
         self._table = table
 
     @classmethod
-    def on(cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema) -> "TableAttempt":
+    def on(
+        cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema
+    ) -> "TableAttempt":
         """Return a fresh snapshot of the table at `path`, which has every column of `schema`.
 
         Creates the table, and adds columns that it lacks, before it returns. Raises CommitConflict
@@ -53,8 +55,9 @@ class TableAttempt:
             raise CommitConflict(f"the table {path} is new") from None
         if columns := table.metadata().partition_columns:
             raise TypeError(
-                f"the Delta table {path} is partitioned by {', '.join(columns)}, but the writer makes a file for each Kafka "
-                f"partition: write to a table that is not partitioned"
+                f"the Delta table {path} is partitioned by {', '.join(columns)}, but the "
+                "writer makes a file for each Kafka "
+                "partition: write to a table that is not partitioned"
             )
         missing = _missing_columns(table, schema)
         if missing:
@@ -66,7 +69,9 @@ class TableAttempt:
         return cls(table)
 
     @classmethod
-    def on_existing_or_none(cls, path: str, storage_options: Mapping[str, str] | None) -> "TableAttempt | None":
+    def on_existing_or_none(
+        cls, path: str, storage_options: Mapping[str, str] | None
+    ) -> "TableAttempt | None":
         """Return a fresh snapshot of the table at `path`, to read its fences.
 
         None if there is no table yet.
@@ -87,7 +92,9 @@ class TableAttempt:
         """Return the files of the table."""
         return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
 
-    def commit(self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema) -> None:
+    def commit(
+        self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema
+    ) -> None:
         """Commit files and fences, all or nothing.
 
         Raises CommitConflict where a fence moved since the snapshot.
@@ -95,10 +102,16 @@ class TableAttempt:
         After any other error nobody knows whether the commit was made.
         """
         now_ms = int(time() * 1000)
-        adds: list[AddAction | RemoveAction] = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
-        properties = CommitProperties(app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()])
+        adds: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files
+        ]
+        properties = CommitProperties(
+            app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()]
+        )
         try:
-            self._table.create_write_transaction(adds, "append", Schema.from_arrow(schema), commit_properties=properties)
+            self._table.create_write_transaction(
+                adds, "append", Schema.from_arrow(schema), commit_properties=properties
+            )
         except CommitFailedError as error:
             raise CommitConflict(str(error)) from error
 
@@ -108,18 +121,22 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
     the table's.
     """
     try:
-        foreign = [found.base_name for found in directory(path, options).get_file_info(FileSelector(""))]
+        foreign = [
+            found.base_name for found in directory(path, options).get_file_info(FileSelector(""))
+        ]
     except TableNotFoundError:
         foreign = []
     foreign = [name for name in foreign if name[0] not in "_."]
     if foreign:
         try:
-            DeltaTable(path, storage_options=options)  # another writer made it meanwhile, with files already
+            # another writer made it meanwhile, with files already
+            DeltaTable(path, storage_options=options)
             return
         except TableNotFoundError:
             raise ValueError(
-                f"{path} is no Delta table and not empty, it holds {min(foreign)}: give the Delta writer the path of a table or "
-                f"of a directory that is new"
+                f"{path} is no Delta table and not empty, it holds {min(foreign)}: give "
+                "the Delta writer the path of a table or "
+                "of a directory that is new"
             ) from None
     _make_directory(path)
     try:
@@ -132,7 +149,8 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
 
 
 def _make_directory(path: str) -> None:
-    """Make the directory of a table's log, where that is a local one. OSError says why it cannot be made or written.
+    """Make the directory of a table's log, where that is a local one. OSError says why it cannot be
+    made or written.
 
     delta-rs would make it too, but tells of a failure as of a table that was not found.
     """
@@ -152,8 +170,9 @@ def _local_or_none(path: str) -> str | None:
 
 def _unusable(path: str, why: str | None) -> OSError:
     return OSError(
-        f"{path} cannot be made a table: {why}; give the Delta writer a path that the user of the driver and of the executors may "
-        f"write"
+        f"{path} cannot be made a table: {why}; give the Delta writer a path that the "
+        "user of the driver and of the executors may "
+        "write"
     )
 
 

@@ -1,24 +1,26 @@
 """Log compaction: of each key only the last record stays, at its offset and with its timestamp.
 
-Problem. `cleanup.policy=compact` (here for `__consumer_offsets`): drop records that a later one with the
-same key supersedes, and old tombstones, while the log is read and appended to and the power may fail.
+Problem. `cleanup.policy=compact` (here for `__consumer_offsets`): drop records that a later one
+with the same key supersedes, and old tombstones, while the log is read and appended to and the
+power may fail.
 
 Method, after Kafka's LogCleaner:
-1. Offset map (`_build_offset_map`): read the closed segments and remember the last offset of each key, at
-   most MAX_KEYS. Clean segments need no reading: within them a key is unique already.
-2. Copy (`_copy_retained`): write the retained records of these segments into one new segment. A record
-   is retained if no later offset is known for its key, and if it is no tombstone older than the limit
-   (`delete.retention.ms`). An old tombstone may go because the cleaning begins where the log does: every
-   older record of its key goes in the same step.
-3. Swap: sync the new file, rename it over the first old segment, sync the directory, delete the others.
-   The new segment covers all their offsets, so a start that still finds them knows them for leftovers
-   (`recover.py`). A loss of power leaves the old log or the new one, never a mixture.
+1. Offset map (`_build_offset_map`): read the closed segments and remember the last offset of each
+   key, at most MAX_KEYS. Clean segments need no reading: within them a key is unique already.
+2. Copy (`_copy_retained`): write the retained records of these segments into one new segment. A
+   record is retained if no later offset is known for its key, and if it is no tombstone older than
+   the limit (`delete.retention.ms`). An old tombstone may go because the cleaning begins where the
+   log does: every older record of its key goes in the same step.
+3. Swap: sync the new file, rename it over the first old segment, sync the directory, delete the
+   others. The new segment covers all their offsets, so a start that still finds them knows them for
+   leftovers (`recover.py`). A loss of power leaves the old log or the new one, never a mixture.
 
-Every offset still belongs to a batch, though fewer have a record. Why it ends: one pass over a fixed list
-of closed segments. Cost: two reads and one write of them; the work yields every STEP_BYTES.
+Every offset still belongs to a batch, though fewer have a record. Why it ends: one pass over a
+fixed list of closed segments. Cost: two reads and one write of them; the work yields every
+STEP_BYTES.
 
-Example. Offsets 0: a=1, 1: b=1, 2: a=2, then the active segment. Map: a -> 2, b -> 1. The cleaned segment
-covers offsets 0-2 and holds b=1 at offset 1 and a=2 at offset 2.
+Example. Offsets 0: a=1, 1: b=1, 2: a=2, then the active segment. Map: a -> 2, b -> 1. The cleaned
+segment covers offsets 0-2 and holds b=1 at offset 1 and a=2 at offset 2.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -32,7 +34,9 @@ from apportion.store.segment import Segment
 from apportion.wire.batch import Record, decode_batch, encode_records
 
 DIRTY_RATIO = 0.5
-"""The least part of the closed segments that must be uncleaned (Kafka: `min.cleanable.dirty.ratio`)."""
+"""The least part of the closed segments that must be uncleaned (Kafka:
+`min.cleanable.dirty.ratio`).
+"""
 MAX_KEYS = 1_000_000
 """A cleaning takes no further segment once its offset map has this many keys."""
 STEP_BYTES = 1 << 16
@@ -55,17 +59,20 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return True if more than DIRTY_RATIO of the closed segments before `before_offset` was never cleaned."""
+    """Return True if more than DIRTY_RATIO of the closed segments before `before_offset` was never
+    cleaned.
+    """
     closed = log.closed_segments(before_offset)
     dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)
     return dirty_bytes > DIRTY_RATIO * sum(segment.size_bytes for segment in closed)
 
 
 def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator[CleanerPause]:
-    """Clean the closed segments that end before `before_offset`, which are durable; a generator of pauses.
+    """Clean the closed segments that end before `before_offset`, which are durable; a generator of
+    pauses.
 
-    Tombstones older than `tombstones_since_ms` are dropped. The log may grow meanwhile; nothing else may
-    change it. Closing the generator early, DiskError and Damaged leave the log as it was.
+    Tombstones older than `tombstones_since_ms` are dropped. The log may grow meanwhile; nothing
+    else may change it. Closing the generator early, DiskError and Damaged leave the log as it was.
     """
     last: dict[bytes | None, int] = {}
     segments = yield from _build_offset_map(log.closed_segments(before_offset), last)
@@ -87,12 +94,15 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
         log.discard_segment(cleaned)
         raise
     yield CleanerPause.FLUSH
-    with suppress(DiskError):  # leftovers stay then, and the next start reads the new segment and drops them
+    # leftovers stay then, and the next start reads the new segment and drops them
+    with suppress(DiskError):
         log.delete_leftovers()
         cleaned.seal()
 
 
-def _build_offset_map(closed: Sequence[Segment], last: dict[bytes | None, int]) -> Generator[CleanerPause, None, list[Segment]]:
+def _build_offset_map(
+    closed: Sequence[Segment], last: dict[bytes | None, int]
+) -> Generator[CleanerPause, None, list[Segment]]:
     """Return the segments to clean, and fill `last` with the offset of each key's last record.
 
     Keys that occur in clean segments only are left out: there they are unique.
@@ -113,8 +123,12 @@ def _build_offset_map(closed: Sequence[Segment], last: dict[bytes | None, int]) 
     return segments
 
 
-def _copy_retained(segments: Sequence[Segment], cleaned: Segment, is_retained: IsRetained) -> Iterator[CleanerPause]:
-    """Write the retained records of all segments to `cleaned`, which then covers all their offsets."""
+def _copy_retained(
+    segments: Sequence[Segment], cleaned: Segment, is_retained: IsRetained
+) -> Iterator[CleanerPause]:
+    """Write the retained records of all segments to `cleaned`, which then covers all their
+    offsets.
+    """
     retained: list[Record] = []
     read_bytes = held_bytes = 0
     last_offset = cleaned.next_offset - 1
@@ -136,10 +150,16 @@ def _copy_retained(segments: Sequence[Segment], cleaned: Segment, is_retained: I
 
 
 def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
-    """Append a batch to `cleaned` that covers the offsets up to `last_offset` and has these records."""
+    """Append a batch to `cleaned` that covers the offsets up to `last_offset` and has these
+    records.
+    """
     base_offset = cleaned.next_offset
-    batch = encode_records(retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset)
-    cleaned.append(batch, last_offset, max((record.timestamp_ms for record in retained), default=-1))
+    batch = encode_records(
+        retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset
+    )
+    cleaned.append(
+        batch, last_offset, max((record.timestamp_ms for record in retained), default=-1)
+    )
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
@@ -151,7 +171,8 @@ def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
         view = segment.view(position)
         if view[ATTRIBUTES_BYTE] & TRANSACTION_BITS:
             raise Damaged(
-                f"{segment.path}, offset {position.base_offset}: a batch of a transaction, which no coordinator here wrote"
+                f"{segment.path}, offset {position.base_offset}: a batch of a "
+                "transaction, which no coordinator here wrote"
             )
         try:
             records = decode_batch(view)

@@ -18,7 +18,16 @@ from pathlib import Path
 from apportion.store.disk import ROOT, Buffer, Damaged, Disk, DiskError, parent_of
 from apportion.store.memory_disk import MemoryDisk
 
-__all__ = ["OPEN_FILES", "ROOT", "Damaged", "Disk", "DiskError", "MemoryDisk", "RealDisk", "parent_of"]
+__all__ = [
+    "OPEN_FILES",
+    "ROOT",
+    "Damaged",
+    "Disk",
+    "DiskError",
+    "MemoryDisk",
+    "RealDisk",
+    "parent_of",
+]
 
 OPEN_FILES = 192
 """How many files stay open at most; a mapped one costs a second descriptor."""
@@ -36,7 +45,8 @@ class _OpenFile:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.size_bytes = os.fstat(fd).st_size
-        self.map = memoryview(b"")  # of a prefix; the views that were cut from an older one keep that one alive
+        # of a prefix; the views that were cut from an older one keep that one alive
+        self.map = memoryview(b"")
 
     def __del__(self) -> None:
         os.close(self.fd)
@@ -45,7 +55,8 @@ class _OpenFile:
 class RealDisk:
     """A directory of the machine. Stepped by one thread at a time, while `sync` may run in another.
 
-    Files are opened on their first use; the least recently used are closed again, unless they wait for a sync.
+    Files are opened on their first use; the least recently used are closed again, unless they wait
+    for a sync.
     """
 
     def __init__(self, root: str | Path, open_files: int = OPEN_FILES) -> None:
@@ -74,7 +85,9 @@ class RealDisk:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            raise DiskError("use the directory", self.root, OSError(error.errno, "another broker is using it")) from error
+            raise DiskError(
+                "use the directory", self.root, OSError(error.errno, "another broker is using it")
+            ) from error
         self._claim_fd = fd
 
     def close(self) -> None:
@@ -99,7 +112,9 @@ class RealDisk:
                     written = os.pwrite(file.fd, rest, at)
                     rest, at = rest[written:], at + written
             except OSError as error:
-                raise DiskError(f"append {len(data)} bytes to", self._absolute_path(path), error) from error
+                raise DiskError(
+                    f"append {len(data)} bytes to", self._absolute_path(path), error
+                ) from error
             finally:
                 file.size_bytes = max(file.size_bytes, at)
 
@@ -111,7 +126,9 @@ class RealDisk:
             try:
                 os.ftruncate(file.fd, size_bytes)
             except OSError as error:
-                raise DiskError(f"give {size_bytes} bytes to", self._absolute_path(path), error) from error
+                raise DiskError(
+                    f"give {size_bytes} bytes to", self._absolute_path(path), error
+                ) from error
             file.size_bytes = size_bytes
             if len(file.map) > size_bytes:
                 file.map = memoryview(b"")
@@ -125,8 +142,11 @@ class RealDisk:
                     cause = OSError(EINVAL, f"the file has {file.size_bytes} bytes")
                     raise DiskError(f"read up to byte {end} of", self._absolute_path(path), cause)
                 try:
-                    file.map = memoryview(mmap.mmap(file.fd, file.size_bytes, access=mmap.ACCESS_READ))
-                except (OSError, ValueError) as error:  # ValueError: the file is shorter than it was
+                    file.map = memoryview(
+                        mmap.mmap(file.fd, file.size_bytes, access=mmap.ACCESS_READ)
+                    )
+                # ValueError: the file is shorter than it was
+                except (OSError, ValueError) as error:
                     cause = error if isinstance(error, OSError) else OSError(EINVAL, str(error))
                     raise DiskError("map", self._absolute_path(path), cause) from error
             return file.map[start:end]
@@ -182,7 +202,9 @@ class RealDisk:
         try:
             os.replace(self._absolute_path(old), self._absolute_path(new))
         except OSError as error:
-            raise DiskError(f"rename {self._absolute_path(old)} to", self._absolute_path(new), error) from error
+            raise DiskError(
+                f"rename {self._absolute_path(old)} to", self._absolute_path(new), error
+            ) from error
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create or replace the file as a whole."""
@@ -222,7 +244,8 @@ class RealDisk:
     def _sync(self, path: str) -> None:
         with self._lock:
             change = self._changed.get(path, 0)
-            file = self._open.get(path)  # its descriptor has seen every write, so it also reports every lost one
+            # its descriptor has seen every write, so it also reports every lost one
+            file = self._open.get(path)
             fd = os.dup(file.fd) if file else -1
         try:
             if fd < 0:
@@ -254,11 +277,21 @@ class RealDisk:
             self._open.move_to_end(path)
             return file
         try:
-            file = _OpenFile(os.open(self._absolute_path(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+            file = _OpenFile(
+                os.open(
+                    self._absolute_path(path),
+                    os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0),
+                    0o644,
+                )
+            )
         except OSError as error:
             raise DiskError("open", self._absolute_path(path), error) from error
         if len(self._open) >= self._limit:
-            idle = [other for other in self._open if self._changed.get(other) in (None, self._synced.get(other))]
+            idle = [
+                other
+                for other in self._open
+                if self._changed.get(other) in (None, self._synced.get(other))
+            ]
             for other in idle[: len(self._open) + 1 - self._limit]:
                 del self._open[other]
         self._open[path] = file

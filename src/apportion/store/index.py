@@ -1,6 +1,7 @@
 """The sparse index of a segment by offset and by time, and the seal of a finished segment.
 
-An index answers with a position at or before the batch that is looked for; the reader walks on from there, batch by batch.
+An index answers with a position at or before the batch that is looked for; the reader walks on from
+there, batch by batch.
 """
 
 from array import array
@@ -19,11 +20,15 @@ WORD = 8
 
 
 class Index:
-    """For some batches in order: base offset, position, and the largest timestamp of all batches before it."""
+    """For some batches in order: base offset, position, and the largest timestamp of all batches
+    before it.
+    """
 
     __slots__ = ("ceilings", "offsets", "positions")
 
-    def __init__(self, offsets: Sequence[int], positions: Sequence[int], ceilings: Sequence[int]) -> None:
+    def __init__(
+        self, offsets: Sequence[int], positions: Sequence[int], ceilings: Sequence[int]
+    ) -> None:
         self.offsets = offsets
         self.positions = positions
         self.ceilings = ceilings
@@ -37,8 +42,12 @@ class Index:
         return self._position(bisect_left(self.ceilings, timestamp_ms))
 
     def below(self, offset: int, position: int) -> int:
-        """Return a position up to `position` such that every batch before it ends below `offset`."""
-        return self._position(min(bisect_right(self.offsets, offset), bisect_right(self.positions, position)))
+        """Return a position up to `position` such that every batch before it ends below
+        `offset`.
+        """
+        return self._position(
+            min(bisect_right(self.offsets, offset), bisect_right(self.positions, position))
+        )
 
     def _position(self, entries: int) -> int:
         return self.positions[entries - 1] if entries else 0
@@ -80,7 +89,9 @@ class Seal(NamedTuple):
 
 
 def encode_seal(seal: Seal, index: Index) -> bytes:
-    """Encode seal and index as the content of a file with a CRC, in the byte order of this machine."""
+    """Encode seal and index as the content of a file with a CRC, in the byte order of this
+    machine.
+    """
     words = array("q", (CLEAN_MAGIC if seal.is_clean else MAGIC, *seal[:3], len(index.offsets)))
     words.extend(index.offsets)
     words.extend(index.positions)
@@ -94,7 +105,11 @@ def decode_seal_or_none(view: memoryview) -> Seal | None:
     if len(view) < 6 * WORD or len(view) % WORD:
         return None
     words = view.cast("q")
-    if words[0] not in (MAGIC, CLEAN_MAGIC) or len(words) != 6 + 3 * words[4] or words[-1] != crc32c(view[:-WORD]):
+    if (
+        words[0] not in (MAGIC, CLEAN_MAGIC)
+        or len(words) != 6 + 3 * words[4]
+        or words[-1] != crc32c(view[:-WORD])
+    ):
         return None
     return Seal(words[1], words[2], words[3], is_clean=words[0] == CLEAN_MAGIC)
 

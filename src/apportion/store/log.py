@@ -1,7 +1,8 @@
-"""The log of one partition: segments of record batches, appended at the end and read from any offset.
+"""The log of one partition: segments of record batches, appended at the end and read from any
+offset.
 
-A log knows offsets and bytes. What is durable, who may see it and which offsets a batch gets is decided
-by the node.
+A log knows offsets and bytes. What is durable, who may see it and which offsets a batch gets is
+decided by the node.
 """
 
 from bisect import bisect_right
@@ -25,11 +26,14 @@ __all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
-"""A batch that holds more is not decompressed: a crafted megabyte may hold more records than memory."""
+"""A batch that holds more is not decompressed: a crafted megabyte may hold more records than
+memory.
+"""
 
 
 class Log:
-    """Record batches at ascending offsets, in segments. A directory and its files are made by the first append.
+    """Record batches at ascending offsets, in segments. A directory and its files are made by the
+    first append.
 
     cut_bytes: how much a crash had left half written, and the start threw away.
     """
@@ -53,28 +57,39 @@ class Log:
         self._settings = settings
         self._segments = found.segments
         self._leftovers = found.leftovers
-        self._starts = found.start_offsets  # each has an empty file of its name; the last one counts
-        self._unsealed = found.unsealed[:-1] if found.unsealed[-1:] == found.segments[-1:] else found.unsealed
+        # each has an empty file of its name; the last one counts
+        self._starts = found.start_offsets
+        self._unsealed = (
+            found.unsealed[:-1] if found.unsealed[-1:] == found.segments[-1:] else found.unsealed
+        )
         self._unsynced: dict[str, None] = {}  # an ordered set
         if found.start_offsets:
             self._unsynced[directory] = None
         self.truncated_bytes = found.truncated_bytes
-        for segment in found.unsealed:  # they were read back, but perhaps only from the memory of the machine
+        # they were read back, but perhaps only from the memory of the machine
+        for segment in found.unsealed:
             self._unsynced |= {segment.path: None, directory: None, parent_of(directory): None}
 
     @classmethod
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
-        """The log in `directory`, or an empty one, after whatever a crash left half written is cut away.
+        """The log in `directory`, or an empty one, after whatever a crash left half written is cut
+        away.
 
-        What it holds then is readable but not yet known to be durable, nor is what was cut away for ever gone: sync
-        `unsynced_paths` before the first append, and before anybody is shown anything. Damaged, DiskError.
+        What it holds then is readable but not yet known to be durable, nor is what was cut away for
+        ever gone: sync `unsynced_paths` before the first append, and before anybody is shown
+        anything. Damaged, DiskError.
         """
         return cls(disk, directory, settings or LogSettings())
 
     @property
     def start_offset(self) -> int:
-        """The log start offset: the first that can be read; equal to `next_offset` in an empty log."""
-        return max(self._segments[0].base_offset if self._segments else 0, self._starts[-1] if self._starts else 0)
+        """The log start offset: the first that can be read; equal to `next_offset` in an empty
+        log.
+        """
+        return max(
+            self._segments[0].base_offset if self._segments else 0,
+            self._starts[-1] if self._starts else 0,
+        )
 
     @property
     def next_offset(self) -> int:
@@ -92,7 +107,9 @@ class Log:
         After a DiskError nothing has changed.
         """
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
-        assert base_offset == self.next_offset, f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
+        assert base_offset == self.next_offset, (
+            f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
+        )
         segment = self._segments[-1] if self._segments else None
         if segment is None or segment.should_roll(len(batch), max_timestamp_ms):
             self._roll(batch, last_offset, max_timestamp_ms)
@@ -101,10 +118,11 @@ class Log:
             self._unsynced[segment.path] = None
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Return whole batches from the one with `offset` on, none with an offset from `before_offset` on.
+        """Return whole batches from the one with `offset` on, none with an offset from
+        `before_offset` on.
 
-        As many as fit into `max_bytes`, but the first always; never more than one segment holds. No byte is copied: the view
-        shows the file, and stays valid whatever becomes of the log.
+        As many as fit into `max_bytes`, but the first always; never more than one segment holds. No
+        byte is copied: the view shows the file, and stays valid whatever becomes of the log.
         """
         at = bisect_right(self._segments, offset, key=BY_BASE_OFFSET) - 1
         if at < 0 or offset >= self.next_offset:
@@ -112,9 +130,11 @@ class Log:
         return self._segments[at].read(offset, max_bytes, before_offset)
 
     def offset_at_time(self, timestamp_ms: int, before_offset: int) -> tuple[int, int] | None:
-        """Return offset and timestamp of the first record at or after that time, before `before_offset` (ListOffsets).
+        """Return offset and timestamp of the first record at or after that time, before
+        `before_offset` (ListOffsets).
 
-        A batch that cannot be decoded, or holds too much to look into, answers with its first offset and its largest timestamp.
+        A batch that cannot be decoded, or holds too much to look into, answers with its first
+        offset and its largest timestamp.
         """
         start_offset = self.start_offset
         for segment in self._segments:
@@ -132,7 +152,8 @@ class Log:
         return None
 
     def largest_timestamp_ms(self, before_offset: int) -> int:
-        """Return the largest timestamp of the batches that begin before `before_offset`; NEVER without one.
+        """Return the largest timestamp of the batches that begin before `before_offset`; NEVER
+        without one.
 
         Of a batch in which the log begins, only what can be read counts.
         """
@@ -145,7 +166,11 @@ class Log:
                 if batch.base_offset >= before_offset:
                     break
                 is_cut = batch.base_offset < start_offset
-                times = _record_timestamps(batch, segment.view(batch), start_offset) if is_cut else [(0, batch.max_timestamp_ms)]
+                times = (
+                    _record_timestamps(batch, segment.view(batch), start_offset)
+                    if is_cut
+                    else [(0, batch.max_timestamp_ms)]
+                )
                 largest_ms = max(largest_ms, *(time for _, time in times))
         return largest_ms
 
@@ -156,35 +181,49 @@ class Log:
                 yield from map(segment.view, segment.batches(from_offset))
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable; each only once."""
+        """Return the files and directories to sync so that all changes so far are durable; each
+        only once.
+        """
         self._seal_durable_segments()
         paths = tuple(self._unsynced)
         self._unsynced.clear()
         return paths
 
     def segments(self) -> tuple[Segment, ...]:
-        """The segments in order; the last one takes more batches. To be looked at, never to be changed."""
+        """The segments in order; the last one takes more batches. To be looked at, never to be
+        changed.
+        """
         return tuple(self._segments)
 
     def roll_segment(self) -> None:
-        """Start a new, empty segment, so that all before it can be deleted. After a DiskError nothing is lost."""
+        """Start a new, empty segment, so that all before it can be deleted. After a DiskError
+        nothing is lost.
+        """
         if self._segments and self._segments[-1].size_bytes:
             following = self._next_segment()
             self._disk.resize(following.path, 0)
             self._segments.append(following)
 
     def raise_start_offset(self, offset: int) -> None:
-        """Raise the log start offset (DeleteRecords, retention). After a DiskError nothing has changed."""
+        """Raise the log start offset (DeleteRecords, retention). After a DiskError nothing has
+        changed.
+        """
         if offset > self.start_offset:
             self._disk.resize(self._start_path(offset), 0)
             self._starts.append(offset)
             self._unsynced[self._directory] = None
 
     def delete_before(self, start_offset: int) -> None:
-        """What stands below `start_offset`, which is durably the start, has left the disk, but for the segment that is written."""
+        """What stands below `start_offset`, which is durably the start, has left the disk, but for
+        the segment that is written.
+        """
         if not self._starts:
             return
-        past = [segment for segment, following in pairwise(self._segments) if following.base_offset <= start_offset]
+        past = [
+            segment
+            for segment, following in pairwise(self._segments)
+            if following.base_offset <= start_offset
+        ]
         self._segments = self._segments[len(past) :]
         self._unsealed = [segment for segment in self._unsealed if segment not in past]
         self._leftovers += past
@@ -197,7 +236,9 @@ class Log:
                 self.delete_leftovers()
 
     def delete(self) -> None:
-        """Delete all files and the directory; durable once `unsynced_paths` is. Views stay valid."""
+        """Delete all files and the directory; durable once `unsynced_paths` is. Views stay
+        valid.
+        """
         names = self._disk.list_dir(self._directory)
         for name in names:
             self._disk.delete(f"{self._directory}/{name}")
@@ -206,10 +247,12 @@ class Log:
         self._unsynced = {parent_of(self._directory): None}
 
     def truncated(self, next_offset: int, start_offset: int) -> "Log":
-        """The log as its files now say, after everything from `next_offset` on was thrown away; this one is not used again.
+        """The log as its files now say, after everything from `next_offset` on was thrown away;
+        this one is not used again.
 
-        It begins where it did when that was `start_offset`. For a disk that refused a sync: what was written since the last one is
-        in nobody's view and may never reach the disk. Or after an append broke off: then the files say more than this log knows.
+        It begins where it did when that was `start_offset`. For a disk that refused a sync: what
+        was written since the last one is in nobody's view and may never reach the disk. Or after an
+        append broke off: then the files say more than this log knows.
         """
         found = Log(self._disk, self._directory, self._settings)
         for segment in found._segments:
@@ -217,11 +260,19 @@ class Log:
                 self._disk.delete(segment.path)
                 self._disk.delete(segment.seal_path)
                 continue
-            if segment.base_offset == next_offset:  # stays, empty: where all before it has expired, its name alone has the offset
+            # stays, empty: where all before it has expired, its name alone has the offset
+            if segment.base_offset == next_offset:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, 0)
                 continue
-            lost = next((batch for batch in segment.batches(next_offset) if batch.base_offset >= next_offset), None)
+            lost = next(
+                (
+                    batch
+                    for batch in segment.batches(next_offset)
+                    if batch.base_offset >= next_offset
+                ),
+                None,
+            )
             if lost is not None:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
@@ -230,21 +281,29 @@ class Log:
                 self._disk.delete(self._start_path(start))
         log = Log(self._disk, self._directory, self._settings)
         log._unsynced[self._directory] = None
-        assert log.start_offset <= log.next_offset, f"{self._directory} begins at {log.start_offset}, behind its end"
+        assert log.start_offset <= log.next_offset, (
+            f"{self._directory} begins at {log.start_offset}, behind its end"
+        )
         return log
 
     def closed_segments(self, before_offset: int) -> tuple[Segment, ...]:
         """Return the closed segments, from the first on, that end before `before_offset`."""
-        return tuple(segment for segment in self._segments[:-1] if segment.next_offset <= before_offset)
+        return tuple(
+            segment for segment in self._segments[:-1] if segment.next_offset <= before_offset
+        )
 
     def new_cleaned_segment(self, base_offset: int) -> Segment:
-        """Return an empty segment for a cleaning to write; it is no part of the log, and recovery deletes it."""
+        """Return an empty segment for a cleaning to write; it is no part of the log, and recovery
+        deletes it.
+        """
         cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
         return cleaned
 
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Finish `cleaned`; once `unsynced_paths` is durable it may replace `old`, the first segments."""
+        """Finish `cleaned`; once `unsynced_paths` is durable it may replace `old`, the first
+        segments.
+        """
         cleaned.finish()
         old[0].unseal()
         self._unsealed = [segment for segment in self._unsealed if segment not in old]
@@ -252,7 +311,9 @@ class Log:
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Replace `old`, the first segments, by `cleaned`; durable once `unsynced_paths` is."""
-        assert tuple(self._segments[: len(old)]) == tuple(old), f"{self._directory}: something else has changed the log"
+        assert tuple(self._segments[: len(old)]) == tuple(old), (
+            f"{self._directory}: something else has changed the log"
+        )
         cleaned.rename(old[0].path)
         cleaned.is_clean = True
         self._segments[: len(old)] = [cleaned]
@@ -260,7 +321,9 @@ class Log:
         self._unsynced[self._directory] = None
 
     def discard_segment(self, cleaned: Segment) -> None:
-        """Delete a cleaned segment that replaced nothing; if the disk fails, recovery deletes it."""
+        """Delete a cleaned segment that replaced nothing; if the disk fails, recovery deletes
+        it.
+        """
         with suppress(DiskError):
             self._disk.delete(cleaned.path)
 
@@ -292,7 +355,11 @@ class Log:
             ended.finish()
             self._unsynced[ended.path] = None
             self._unsealed.append(ended)
-        self._unsynced |= {segment.path: None, self._directory: None, parent_of(self._directory): None}
+        self._unsynced |= {
+            segment.path: None,
+            self._directory: None,
+            parent_of(self._directory): None,
+        }
         return segment
 
     def _start_path(self, offset: int) -> str:
@@ -307,13 +374,23 @@ class Log:
             return
 
 
-def _record_timestamps(batch: BatchPosition, view: memoryview, from_offset: int) -> Iterable[tuple[int, int]]:
-    """Return (offset, timestamp) of each record from `from_offset` on, or one pair for a batch that is not decoded."""
+def _record_timestamps(
+    batch: BatchPosition, view: memoryview, from_offset: int
+) -> Iterable[tuple[int, int]]:
+    """Return (offset, timestamp) of each record from `from_offset` on, or one pair for a batch that
+    is not decoded.
+    """
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)
-            scan = scan_records(decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header)
+            scan = scan_records(
+                decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header
+            )
             kept = scan.offsets >= from_offset
-            times_ms = np.full(len(kept), header.max_timestamp_ms) if header.timestamp_type else scan.timestamps_ms
+            times_ms = (
+                np.full(len(kept), header.max_timestamp_ms)
+                if header.timestamp_type
+                else scan.timestamps_ms
+            )
             return zip(scan.offsets[kept].tolist(), times_ms[kept].tolist(), strict=True)
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

@@ -1,4 +1,6 @@
-"""A disk in memory that can lose its unsynced content: for tests, the simulator and a broker without a directory."""
+"""A disk in memory that can lose its unsynced content: for tests, the simulator and a broker
+without a directory.
+"""
 
 from collections.abc import Iterable
 from errno import EINVAL, ENOENT, ENOSPC
@@ -12,7 +14,8 @@ class _Content:
     __slots__ = ("buffer", "dirty_from", "durable", "size_bytes", "synced")
 
     def __init__(self, durable: bytes = b"") -> None:
-        self.buffer = bytearray(durable)  # replaced by a larger one and never resized, because views of it may be alive
+        # replaced by a larger one and never resized, because views of it may be alive
+        self.buffer = bytearray(durable)
         self.size_bytes = len(durable)
         self.durable = bytearray(durable)
         self.dirty_from = self.size_bytes  # below this byte, `durable` equals `buffer`
@@ -31,7 +34,9 @@ class _Content:
             room[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
             self.buffer = room
         elif size_bytes > self.size_bytes:
-            memoryview(self.buffer)[self.size_bytes : size_bytes] = bytes(size_bytes - self.size_bytes)
+            memoryview(self.buffer)[self.size_bytes : size_bytes] = bytes(
+                size_bytes - self.size_bytes
+            )
         self.dirty_from, self.synced = min(self.dirty_from, size_bytes, self.size_bytes), False
         self.size_bytes = size_bytes
 
@@ -45,7 +50,9 @@ class _Content:
 
 
 class MemoryDisk:
-    """A disk in memory that knows what it would lose. `room_bytes`: what may still be appended before it is full; None: no end."""
+    """A disk in memory that knows what it would lose. `room_bytes`: what may still be appended
+    before it is full; None: no end.
+    """
 
     def __init__(self) -> None:
         self.free_bytes: int | None = None
@@ -55,8 +62,8 @@ class MemoryDisk:
     def crash(self, tear_bytes: int | None = None) -> "MemoryDisk":
         """Return the disk as a start would find it after a loss of power.
 
-        tear_bytes: None leaves only what was synced, bytes and names. A number: all names survive, and this
-        many bytes of what changed in each file since its last sync.
+        tear_bytes: None leaves only what was synced, bytes and names. A number: all names survive,
+        and this many bytes of what changed in each file since its last sync.
         """
         found = MemoryDisk()
         names = self._durable if tear_bytes is None else self._names
@@ -76,7 +83,9 @@ class MemoryDisk:
             if len(data) > self.free_bytes:
                 content.write(at, memoryview(data)[: self.free_bytes])
                 self.free_bytes = 0
-                raise DiskError(f"append {len(data)} bytes to", path, OSError(ENOSPC, "no space left"))
+                raise DiskError(
+                    f"append {len(data)} bytes to", path, OSError(ENOSPC, "no space left")
+                )
             self.free_bytes -= len(data)
         content.write(at, data)
 
@@ -88,7 +97,11 @@ class MemoryDisk:
         """Return bytes of the file without a copy."""
         content = self._file(path)
         if end > content.size_bytes:
-            raise DiskError(f"read up to byte {end} of", path, OSError(EINVAL, f"the file has {content.size_bytes} bytes"))
+            raise DiskError(
+                f"read up to byte {end} of",
+                path,
+                OSError(EINVAL, f"the file has {content.size_bytes} bytes"),
+            )
         return memoryview(content.buffer).toreadonly()[start:end]
 
     def size(self, path: str) -> int:
@@ -98,7 +111,9 @@ class MemoryDisk:
 
     def list_dir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in the directory."""
-        return tuple(sorted(name.rpartition("/")[2] for name in self._names if parent_of(name) == path))
+        return tuple(
+            sorted(name.rpartition("/")[2] for name in self._names if parent_of(name) == path)
+        )
 
     def make_dir(self, path: str) -> None:
         """Create the directory if it is missing."""
@@ -125,8 +140,12 @@ class MemoryDisk:
             if content is not None:
                 content.sync()
             elif path == ROOT or path in self._names:
-                durable = {name: old for name, old in self._durable.items() if parent_of(name) != path}
-                self._durable = durable | {name: now for name, now in self._names.items() if parent_of(name) == path}
+                durable = {
+                    name: old for name, old in self._durable.items() if parent_of(name) != path
+                }
+                self._durable = durable | {
+                    name: now for name, now in self._names.items() if parent_of(name) == path
+                }
 
     def is_synced(self, path: str) -> bool:
         """Return True if the file was synced since its last change."""

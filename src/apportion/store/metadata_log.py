@@ -1,7 +1,8 @@
 """The broker's metadata log: topics with their configuration, the cluster id, the next producer id.
 
 An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
-applied by the function that a start uses for replay. It draws no ids and validates nothing: the caller has.
+applied by the function that a start uses for replay. It draws no ids and validates nothing: the
+caller has.
 """
 
 import json
@@ -20,7 +21,8 @@ Change = dict[str, Any]
 
 
 class MetadataLog:
-    """The topics of this broker with their configuration, the cluster id, and the producer ids handed out.
+    """The topics of this broker with their configuration, the cluster id, and the producer ids
+    handed out.
 
     cut_bytes: how much at the end of the file could not be read, and the start threw away.
     """
@@ -39,7 +41,8 @@ class MetadataLog:
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
-        """Replay the file, or begin with an empty one; cut away a line that a crash left half written.
+        """Replay the file, or begin with an empty one; cut away a line that a crash left half
+        written.
 
         Damaged, with file and line, if a line that cannot be read has readable lines behind it.
         """
@@ -48,7 +51,10 @@ class MetadataLog:
         for number, end, change in _lines(bytes(disk.view(PATH, 0, size)) if size else b""):
             apply = APPLY.get(change.get("change"))
             if apply is None:
-                raise Damaged(f"{PATH}, line {number}: a change that this version does not know: {change.get('change')!r}")
+                raise Damaged(
+                    f"{PATH}, line {number}: a change that this version does not know: "
+                    f"{change.get('change')!r}"
+                )
             apply(catalog, change)
             catalog._size_bytes = end
         catalog.truncated_bytes = size - catalog._size_bytes
@@ -71,7 +77,9 @@ class MetadataLog:
         return self._cluster_id
 
     def config_of(self, name: str) -> dict[str, str]:
-        """Return the topic's own configuration by Kafka's names; {} for defaults alone, or no such topic."""
+        """Return the topic's own configuration by Kafka's names; {} for defaults alone, or no such
+        topic.
+        """
         return dict(self._configs.get(name, {}))
 
     def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
@@ -103,13 +111,17 @@ class MetadataLog:
         self._record({"change": "name cluster", "cluster": cluster_id})
 
     def claim_producer_ids(self, count: int) -> range:
-        """Return this many fresh producer ids; once the change is durable no start hands them out again."""
+        """Return this many fresh producer ids; once the change is durable no start hands them out
+        again.
+        """
         first = self._next_producer_id
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable; each only once."""
+        """Return the files and directories to sync so that all changes so far are durable; each
+        only once.
+        """
         paths = tuple(self._unsynced)
         self._unsynced.clear()
         return paths
@@ -120,7 +132,9 @@ class MetadataLog:
         return self._size_bytes
 
     def truncated(self, size_bytes: int) -> "MetadataLog":
-        """Truncate the file to `size_bytes` and return it replayed; this object must not be used again."""
+        """Truncate the file to `size_bytes` and return it replayed; this object must not be used
+        again.
+        """
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
         catalog._version += self._version
@@ -166,7 +180,8 @@ class MetadataLog:
         self._snapshot = None
 
 
-APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {  # the name of a change in a line -> what it does
+# the name of a change in a line -> what it does
+APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
     "create": MetadataLog._apply_create,
     "delete": MetadataLog._apply_delete,
     "grow": MetadataLog._apply_grow,

@@ -1,26 +1,27 @@
 """Log recovery: the segments of a log after a start, without what a crash left half written.
 
-Problem. After a loss of power a log directory may hold a torn batch at the end, zeros of preallocated
-space, segments that a cleaning replaced but had no time to delete, and a half-written cleaned segment.
-What was durable must be found again, and nothing else may be shown.
+Problem. After a loss of power a log directory may hold a torn batch at the end, zeros of
+preallocated space, segments that a cleaning replaced but had no time to delete, and a half-written
+cleaned segment. What was durable must be found again, and nothing else may be shown.
 
 Method, one pass over the files in order of their base offsets (the names):
 1. A `.cleaned` file never took its place: delete it.
-2. A segment that ends at or below the log start (the largest `<offset>.start` file), or begins before its
-   predecessor ends, is a leftover: its records were deleted, or are in the cleaned segment that took the
-   place of its first sibling. It stays on the disk until what replaced it is known to be durable.
-3. A sealed segment was durable when it was sealed: believe its seal, unread (decision 8). If its size has
-   changed, no crash explains that: raise Damaged.
-4. Any other segment is read batch by batch with its CRC. At the first bytes that are no batch the log
-   ends, because a batch is acknowledged only when everything before it is durable. The
-   file is truncated there, and segments behind it are deleted.
+2. A segment that ends at or below the log start (the largest `<offset>.start` file), or begins
+   before its predecessor ends, is a leftover: its records were deleted, or are in the cleaned
+   segment that took the place of its first sibling. It stays on the disk until what replaced it is
+   known to be durable.
+3. A sealed segment was durable when it was sealed: believe its seal, unread (decision 8). If its
+   size has changed, no crash explains that: raise Damaged.
+4. Any other segment is read batch by batch with its CRC. At the first bytes that are no batch the
+   log ends, because a batch is acknowledged only when everything before it is durable. The file is
+   truncated there, and segments behind it are deleted.
 5. A gap after a sealed segment means a missing file: raise Damaged.
 
-Why a crash during recovery does no harm: each step only removes what a second pass would remove again.
-Cost: the unsealed segments are read once, usually the last one alone.
+Why a crash during recovery does no harm: each step only removes what a second pass would remove
+again. Cost: the unsealed segments are read once, usually the last one alone.
 
-Example. Files 0 (sealed, offsets 0-99), 100 (unsealed, 100-149 whole, then half a batch). Result: 0 is
-believed; 100 is truncated behind offset 149; the next append gets offset 150.
+Example. Files 0 (sealed, offsets 0-99), 100 (unsealed, 100-149 whole, then half a batch). Result: 0
+is believed; 100 is truncated behind offset 149; the next append gets offset 150.
 """
 
 from collections.abc import Iterable
@@ -38,9 +39,9 @@ START = ".start"
 class RecoveredLog(NamedTuple):
     """The outcome of a recovery.
 
-    segments: in order, whole. unsealed: those of them that were read and checked. leftovers: files whose
-    records are deleted or stand elsewhere. start_offsets: where the log was told to begin, the last one
-    counts. truncated_bytes: how much was cut away, without zeros at the end.
+    segments: in order, whole. unsealed: those of them that were read and checked. leftovers: files
+    whose records are deleted or stand elsewhere. start_offsets: where the log was told to begin,
+    the last one counts. truncated_bytes: how much was cut away, without zeros at the end.
     """
 
     segments: list[Segment]
@@ -53,7 +54,8 @@ class RecoveredLog(NamedTuple):
 def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
     """Recover the log in `directory`, ready for appends; no segments if there is none.
 
-    Raises Damaged if a sealed segment has another size than when it was sealed, or a file is missing.
+    Raises Damaged if a sealed segment has another size than when it was sealed, or a file is
+    missing.
     """
     names = disk.list_dir(directory)
     log = RecoveredLog([], [], [], _offsets(names, START), 0)
@@ -61,7 +63,11 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if name.endswith(CLEANED):  # it never took the place of another segment
             disk.delete(f"{directory}/{name}")
     base_offsets = _offsets(names, LOG)
-    below_start = [base for base, following in pairwise(base_offsets) if following <= max(log.start_offsets, default=0)]
+    below_start = [
+        base
+        for base, following in pairwise(base_offsets)
+        if following <= max(log.start_offsets, default=0)
+    ]
     for base_offset in base_offsets:
         segment = Segment(disk, directory, base_offset, settings)
         before = log.segments[-1] if log.segments else None
@@ -69,31 +75,42 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
             log.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
             if before not in log.unsealed:
-                raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
+                raise Damaged(
+                    f"{segment.path}: the log before it ends at offset "
+                    f"{before.next_offset}; a file is missing"
+                )
             log = log._replace(truncated_bytes=log.truncated_bytes + _delete_segment(disk, segment))
         elif not segment.adopt_seal():
-            log = log._replace(truncated_bytes=log.truncated_bytes + truncate_invalid_tail(disk, segment))
+            log = log._replace(
+                truncated_bytes=log.truncated_bytes + truncate_invalid_tail(disk, segment)
+            )
             log.segments.append(segment)
             log.unsealed.append(segment)
         elif disk.size(segment.path) != segment.size_bytes:
             size = disk.size(segment.path)
-            raise Damaged(f"{segment.path} has {size} bytes, but had {segment.size_bytes} when it was complete")
+            raise Damaged(
+                f"{segment.path} has {size} bytes, but had {segment.size_bytes} when it "
+                "was complete"
+            )
         else:
             log.segments.append(segment)
     return log
 
 
 def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
-    """Add the valid batches of the file to `segment`, truncate the file behind them, return the bytes cut.
+    """Add the valid batches of the file to `segment`, truncate the file behind them, return the
+    bytes cut.
 
-    Valid: whole, right in CRC and counts, and with ascending offsets. Zeros at the end are not counted,
-    for they are preallocated space.
+    Valid: whole, right in CRC and counts, and with ascending offsets. Zeros at the end are not
+    counted, for they are preallocated space.
     """
     size = disk.size(segment.path)
     view = disk.view(segment.path, 0, size)
     at = 0
     while size - at >= HEADER_BYTES:
-        end = at + PREFIX_BYTES + int.from_bytes(view[at + 8 : at + PREFIX_BYTES], "big", signed=True)
+        end = (
+            at + PREFIX_BYTES + int.from_bytes(view[at + 8 : at + PREFIX_BYTES], "big", signed=True)
+        )
         if not at + HEADER_BYTES <= end <= size:
             break
         try:

@@ -1,6 +1,7 @@
 """One segment of a log: a file of whole record batches, found by offset or by time.
 
-Only batch headers are read, and they are trusted: `recover.py` has checked what a crash may have left.
+Only batch headers are read, and they are trusted: `recover.py` has checked what a crash may have
+left.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,15 @@ from struct import Struct
 from typing import NamedTuple
 
 from apportion.store.disk import Buffer, Damaged, Disk, DiskError
-from apportion.store.index import NEVER, GrowingIndex, Index, Seal, decode_seal_or_none, encode_seal, index_beside_seal
+from apportion.store.index import (
+    NEVER,
+    GrowingIndex,
+    Index,
+    Seal,
+    decode_seal_or_none,
+    encode_seal,
+    index_beside_seal,
+)
 
 HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
@@ -19,10 +28,13 @@ CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the pla
 
 
 class LogSettings(NamedTuple):
-    """The layout of a log: Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`, and our own.
+    """The layout of a log: Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`, and
+    our own.
 
-    growth_bytes: a file that is written grows by steps of this size, so that most syncs need not record a new size.
-    segment_ms: by how much the timestamps of a segment's batches may be later than that of its first one.
+    growth_bytes: a file that is written grows by steps of this size, so that most syncs need not
+    record a new size.
+    segment_ms: by how much the timestamps of a segment's batches may be later than that of its
+    first one.
     """
 
     segment_bytes: int = 1 << 30
@@ -32,7 +44,9 @@ class LogSettings(NamedTuple):
 
 
 class BatchPosition(NamedTuple):
-    """A batch in a segment: the bytes from `start` to `end`, and its offsets and time from its header."""
+    """A batch in a segment: the bytes from `start` to `end`, and its offsets and time from its
+    header.
+    """
 
     start: int
     end: int
@@ -42,7 +56,8 @@ class BatchPosition(NamedTuple):
 
 
 class Segment:
-    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes` of the file.
+    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes`
+    of the file.
 
     is_clean: a cleaning has made it, so it holds each key once.
     """
@@ -63,7 +78,15 @@ class Segment:
         "size_bytes",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, settings: LogSettings, *, suffix: str = LOG) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        settings: LogSettings,
+        *,
+        suffix: str = LOG,
+    ) -> None:
         self._disk = disk
         self._settings = settings
         self._finished = False
@@ -75,7 +98,8 @@ class Segment:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
-        self.first_timestamp_ms = NEVER  # of the first batch; not known of a sealed segment, which takes no more
+        # of the first batch; not known of a sealed segment, which takes no more
+        self.first_timestamp_ms = NEVER
         self.max_timestamp_ms = NEVER
 
     @property
@@ -88,7 +112,9 @@ class Segment:
         """Where batches begin."""
         if self._index_or_none is not None:
             return self._index_or_none
-        return index_beside_seal(self._disk.view(self.seal_path, 0, self._disk.size(self.seal_path)))
+        return index_beside_seal(
+            self._disk.view(self.seal_path, 0, self._disk.size(self.seal_path))
+        )
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         """Append a batch. After a DiskError nothing has changed."""
@@ -98,12 +124,15 @@ class Segment:
                 self._preallocate(end)
             self._disk.append(self.path, self.size_bytes, batch)
         except DiskError:
-            with suppress(DiskError):  # what half a write has left is also found and cut at the next start
+            # what half a write has left is also found and cut at the next start
+            with suppress(DiskError):
                 self.trim()
             raise
         self.add_batch(self.next_offset, len(batch), last_offset, max_timestamp_ms)
 
-    def add_batch(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
+    def add_batch(
+        self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int
+    ) -> None:
         """Count the next batch of the file, already written, as part of the segment."""
         assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
         self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
@@ -128,12 +157,18 @@ class Segment:
         """Return True if a batch of this size and largest timestamp belongs into a new segment."""
         if self._finished or not self.size_bytes:
             return self._finished
-        # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old records rolls as the first time.
-        is_old = self.first_timestamp_ms >= 0 and timestamp_ms - self.first_timestamp_ms > self._settings.segment_ms
+        # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old
+        # records rolls as the first time.
+        is_old = (
+            self.first_timestamp_ms >= 0
+            and timestamp_ms - self.first_timestamp_ms > self._settings.segment_ms
+        )
         return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Return whole batches from the one with `offset` on, within this segment; see `Log.read`."""
+        """Return whole batches from the one with `offset` on, within this segment; see
+        `Log.read`.
+        """
         first = next(self.batches(offset), None)
         if first is None or first.last_offset >= before_offset:
             return EMPTY
@@ -149,11 +184,19 @@ class Segment:
 
     def batches(self, offset: int) -> Iterator[BatchPosition]:
         """Yield the batches from the one with `offset` on, or from the next one."""
-        return (batch for batch in self._scan(self.index.at_offset(offset)) if batch.last_offset >= offset)
+        return (
+            batch
+            for batch in self._scan(self.index.at_offset(offset))
+            if batch.last_offset >= offset
+        )
 
     def batches_at_time(self, timestamp_ms: int) -> Iterator[BatchPosition]:
         """Yield the batches that may hold a record at or after that time."""
-        return (batch for batch in self._scan(self.index.at_time(timestamp_ms)) if batch.max_timestamp_ms >= timestamp_ms)
+        return (
+            batch
+            for batch in self._scan(self.index.at_time(timestamp_ms))
+            if batch.max_timestamp_ms >= timestamp_ms
+        )
 
     def view(self, batch: BatchPosition) -> memoryview:
         """Return the bytes of the batch."""
@@ -167,7 +210,9 @@ class Segment:
         return True
 
     def seal(self) -> None:
-        """Write the seal: the next start believes it and reads no batch. The file must be durable."""
+        """Write the seal: the next start believes it and reads no batch. The file must be
+        durable.
+        """
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
         self._index_or_none = None  # from now on the index is read from the disk
@@ -198,7 +243,9 @@ class Segment:
         return True
 
     def _preallocate(self, end: int) -> None:
-        """Preallocate the file up to `end` and one step more, so that most syncs need no new file size."""
+        """Preallocate the file up to `end` and one step more, so that most syncs need no new file
+        size.
+        """
         step = self._settings.growth_bytes
         if step:
             room = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
@@ -206,7 +253,11 @@ class Segment:
             self._file_bytes = room
 
     def _scan(self, position: int) -> Iterator[BatchPosition]:
-        view = self._disk.view(self.path, position, self.size_bytes) if position < self.size_bytes else EMPTY
+        view = (
+            self._disk.view(self.path, position, self.size_bytes)
+            if position < self.size_bytes
+            else EMPTY
+        )
         at = 0
         while at < len(view):
             if len(view) - at < HEAD.size:
@@ -215,5 +266,7 @@ class Segment:
             end = at + PREFIX_BYTES + length
             if length <= HEAD.size - PREFIX_BYTES or end > len(view):
                 raise Damaged(f"{self.path}: no batch at byte {position + at}")
-            yield BatchPosition(position + at, position + end, base, base + last_delta, max_timestamp_ms)
+            yield BatchPosition(
+                position + at, position + end, base, base + last_delta, max_timestamp_ms
+            )
             at = end

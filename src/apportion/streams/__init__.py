@@ -1,8 +1,10 @@
-"""Kafka Streams' coordination inside a classic group: what members tell each other, in which version, and who gets what.
+"""Kafka Streams' coordination inside a classic group: what members tell each other, in which
+version, and who gets what.
 
-Public: `Topology` and `topology_of`, the topology that every instance of an application runs, and `TaskId`.
-Inside: bytes and values in, bytes and values out. Start at `metadata/model.py`; `metadata/codec.py` has the bytes,
-`metadata/probing.py` the versions, `topology.py` the tasks, `leader.py` the assignment.
+Public: `Topology` and `topology_of`, the topology that every instance of an application runs, and
+`TaskId`. Inside: bytes and values in, bytes and values out. Start at `metadata/model.py`;
+`metadata/codec.py` has the bytes, `metadata/probing.py` the versions, `topology.py` the tasks,
+`leader.py` the assignment.
 """
 
 from typing import TYPE_CHECKING

@@ -28,7 +28,9 @@ class ListEndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class FetchCommittedOffsets:
-    """Fetch the group's committed offsets. The answer: TopicPartition -> int, 0 without a commit."""
+    """Fetch the group's committed offsets. The answer: TopicPartition -> int, 0 without a
+    commit.
+    """
 
     partitions: tuple[TopicPartition, ...]
 

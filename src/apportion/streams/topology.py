@@ -1,7 +1,9 @@
-"""The topology of a Streams application as its group must know it: subtopologies, their topics and tasks.
+"""The topology of a Streams application as its group must know it: subtopologies, their topics and
+tasks.
 
-Names are as on the brokers: internal topics carry the application's id in front. Shaped as KIP-1071's Topology. The one unknown are
-the partitions of repartition topics, which follow from what is written to them; `partition_counts` finds them.
+Names are as on the brokers: internal topics carry the application's id in front. Shaped as
+KIP-1071's Topology. The one unknown are the partitions of repartition topics, which follow from
+what is written to them; `partition_counts` finds them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,14 +34,20 @@ class MissingSources(Refused):
 
 
 class InternalTopic(NamedTuple):
-    """A topic that the group makes for itself. partitions: 0: as many as follow from the topology. configs: of the topic."""
+    """A topic that the group makes for itself. partitions: 0: as many as follow from the topology.
+    configs: of the topic.
+    """
 
     name: str
     partitions: int = 0
     configs: tuple[tuple[str, str], ...] = ()
 
 
-REPARTITION_CONFIGS = (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime"), ("retention.ms", "-1"))
+REPARTITION_CONFIGS = (
+    ("cleanup.policy", "delete"),
+    ("message.timestamp.type", "CreateTime"),
+    ("retention.ms", "-1"),
+)
 CHANGELOG_CONFIGS = (("cleanup.policy", "compact"), ("message.timestamp.type", "CreateTime"))
 
 
@@ -47,8 +55,9 @@ CHANGELOG_CONFIGS = (("cleanup.policy", "compact"), ("message.timestamp.type", "
 class Subtopology:
     """A part of the application whose tasks share no topic with another part's.
 
-    sources: topics of others that it reads. repartition_sources: internal topics that it reads. repartition_sinks: internal topics
-    that it writes for others to read. changelogs: of its state stores; one that is among `sources` is a source that serves as one.
+    sources: topics of others that it reads. repartition_sources: internal topics that it reads.
+    repartition_sinks: internal topics that it writes for others to read. changelogs: of its state
+    stores; one that is among `sources` is a source that serves as one.
     copartition: groups of topics that must have equally many partitions.
     """
 
@@ -93,7 +102,9 @@ class Topology:
     @property
     def source_topics(self) -> tuple[str, ...]:
         """All topics that some task reads, in order of name: what a member subscribes to."""
-        return tuple(sorted({name for part in self.subtopologies.values() for name in part.source_topics}))
+        return tuple(
+            sorted({name for part in self.subtopologies.values() for name in part.source_topics})
+        )
 
     @property
     def external_topics(self) -> tuple[str, ...]:
@@ -101,10 +112,12 @@ class Topology:
         return tuple(sorted(name for part in self.subtopologies.values() for name in part.sources))
 
     def partition_counts(self, exist: Mapping[str, int]) -> dict[str, int]:
-        """How many partitions each topic has that some task reads, repartition topics included, by name.
+        """How many partitions each topic has that some task reads, repartition topics included, by
+        name.
 
-        exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where copartitioned topics differ or a
-        repartition topic exists with another count. A repartition topic has as many as the largest source of its writers.
+        exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where
+        copartitioned topics differ or a repartition topic exists with another count. A repartition
+        topic has as many as the largest source of its writers.
         """
         missing = tuple(name for name in self.external_topics if name not in exist)
         if missing:
@@ -116,14 +129,25 @@ class Topology:
         self._align_copartitioned(counts, internal)
         for name in internal:
             if exist.get(name, counts[name]) != counts[name]:
-                why = f"repartition topic {name} has {exist[name]} partitions and should have {counts[name]}"
-                raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
+                why = (
+                    f"repartition topic {name} has {exist[name]} partitions and should have "
+                    f"{counts[name]}"
+                )
+                raise TopologyRefused(
+                    f"{why}: reset the application, or give its topics the partitions they had"
+                )
         return dict(sorted(counts.items()))
 
     def _repartition_topics(self) -> dict[str, InternalTopic]:
-        return {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
+        return {
+            topic.name: topic
+            for part in self.subtopologies.values()
+            for topic in part.repartition_sources
+        }
 
-    def _infer_repartition_counts(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
+    def _infer_repartition_counts(
+        self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
+    ) -> None:
         """Every repartition topic has a count: the largest of what its writers read."""
         writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
         for part in self.subtopologies.values():
@@ -131,40 +155,72 @@ class Topology:
                 writers[sink].append(part)
         open_ = [name for name in sorted(internal) if name not in counts]
         while open_:
-            known = [name for name in open_ if any(topic in counts for part in writers[name] for topic in part.source_topics)]
+            known = [
+                name
+                for name in open_
+                if any(topic in counts for part in writers[name] for topic in part.source_topics)
+            ]
             if not known:
                 raise TopologyRefused(
-                    f"how many partitions {', '.join(open_)} should have follows from nothing: say so, or who writes it"
+                    f"how many partitions {', '.join(open_)} should have follows from "
+                    "nothing: say so, or who writes it"
                 )
             for name in known:
-                counts[name] = max(counts[topic] for part in writers[name] for topic in part.source_topics if topic in counts)
+                counts[name] = max(
+                    counts[topic]
+                    for part in writers[name]
+                    for topic in part.source_topics
+                    if topic in counts
+                )
             open_ = [name for name in open_ if name not in counts]
 
-    def _align_copartitioned(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
-        """Topics that are read together are cut alike: repartition topics whose count is free follow the others."""
+    def _align_copartitioned(
+        self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
+    ) -> None:
+        """Topics that are read together are cut alike: repartition topics whose count is free
+        follow the others.
+        """
         for part in self.subtopologies.values():
             for group in part.copartition:
-                fixed = {name: counts[name] for name in group if name not in internal or internal[name].partitions}
+                fixed = {
+                    name: counts[name]
+                    for name in group
+                    if name not in internal or internal[name].partitions
+                }
                 if len(set(fixed.values())) > 1:
                     said = ", ".join(f"{name} has {count}" for name, count in sorted(fixed.items()))
-                    raise TopologyRefused(f"topics that are read together must have equally many partitions: {said}")
+                    raise TopologyRefused(
+                        f"topics that are read together must have equally many partitions: {said}"
+                    )
                 most = max(fixed.values()) if fixed else max(counts[name] for name in group)
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 
     def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
-        """All topics that the group must have made, in order of name, with their partitions. counts: of `partition_counts`."""
+        """All topics that the group must have made, in order of name, with their partitions.
+        counts: of `partition_counts`.
+        """
         made = {}
         for part in self.subtopologies.values():
             for topic in part.repartition_sources:
-                made[topic.name] = InternalTopic(topic.name, counts[topic.name], topic.configs or REPARTITION_CONFIGS)
+                made[topic.name] = InternalTopic(
+                    topic.name, counts[topic.name], topic.configs or REPARTITION_CONFIGS
+                )
             for topic in part.changelogs:
                 if topic.name not in part.source_topics:
-                    made[topic.name] = InternalTopic(topic.name, _tasks(part, counts), topic.configs or CHANGELOG_CONFIGS)
+                    made[topic.name] = InternalTopic(
+                        topic.name, _tasks(part, counts), topic.configs or CHANGELOG_CONFIGS
+                    )
         return tuple(made[name] for name in sorted(made))
 
     def tasks(self, counts: Mapping[str, int]) -> tuple[Task, ...]:
-        """All tasks in order of their ids: one for each partition of the subtopology's largest source."""
-        return tuple(task for number, part in sorted(self.subtopologies.items()) for task in _tasks_of(number, part, counts))
+        """All tasks in order of their ids: one for each partition of the subtopology's largest
+        source.
+        """
+        return tuple(
+            task
+            for number, part in sorted(self.subtopologies.items())
+            for task in _tasks_of(number, part, counts)
+        )
 
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
@@ -182,35 +238,56 @@ def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
 
 
 def _check(parts: Mapping[int, Subtopology]) -> None:
-    """Each part is in order, no two share a topic, and what one writes for others is read. TopologyRefused if not."""
+    """Each part is in order, no two share a topic, and what one writes for others is read.
+    TopologyRefused if not.
+    """
     if not parts:
-        raise TopologyRefused("a topology has at least one subtopology, with the topics that it reads")
+        raise TopologyRefused(
+            "a topology has at least one subtopology, with the topics that it reads"
+        )
     read_by: dict[str, int] = {}
     logged_by: dict[str, int] = {}
     for number, part in parts.items():
         _check_part(number, part)
         for name in part.source_topics:
             if (before := read_by.get(name)) is not None:
-                whom = f"by subtopology {number} twice" if before == number else f"by subtopologies {before} and {number}"
-                raise TopologyRefused(f"topic {name} is read {whom}: once is enough, and who reads the same is one subtopology")
+                whom = (
+                    f"by subtopology {number} twice"
+                    if before == number
+                    else f"by subtopologies {before} and {number}"
+                )
+                raise TopologyRefused(
+                    f"topic {name} is read {whom}: once is enough, and who reads the same "
+                    "is one subtopology"
+                )
             read_by[name] = number
         for name, partitions, _ in part.changelogs:
             if name in logged_by:
-                raise TopologyRefused(f"subtopologies {logged_by[name]} and {number} have changelog {name}: each store has its own")
+                raise TopologyRefused(
+                    f"subtopologies {logged_by[name]} and {number} have changelog {name}: "
+                    "each store has its own"
+                )
             if partitions:
-                why = f"changelog {name} has a partition for each task of its subtopology, and not {partitions}: leave that out"
+                why = (
+                    f"changelog {name} has a partition for each task of its subtopology, and "
+                    f"not {partitions}: leave that out"
+                )
                 raise TopologyRefused(why)
             logged_by[name] = number
     repartitioned = {topic.name for part in parts.values() for topic in part.repartition_sources}
     for number, part in sorted(parts.items()):
         for sink in part.repartition_sinks:
             if sink not in repartitioned:
-                raise TopologyRefused(f"subtopology {number} writes repartition topic {sink}, which nobody reads")
+                raise TopologyRefused(
+                    f"subtopology {number} writes repartition topic {sink}, which nobody reads"
+                )
 
 
 def _check_part(number: object, part: Subtopology) -> None:
     if type(number) is not int or not 0 <= number < 2**31:
-        raise TopologyRefused(f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}")
+        raise TopologyRefused(
+            f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}"
+        )
     internal = (*part.repartition_sources, *part.changelogs)
     for name in (*part.sources, *part.repartition_sinks, *(topic.name for topic in internal)):
         if not is_topic_name(name):
@@ -219,11 +296,18 @@ def _check_part(number: object, part: Subtopology) -> None:
         raise TopologyRefused(f"subtopology {number} reads no topic")
     for topic in internal:
         if type(topic.partitions) is not int or not 0 <= topic.partitions < 2**31:
-            raise TopologyRefused(f"{topic.name} must have a number of partitions, or 0 for what follows, not {topic.partitions!r}")
+            raise TopologyRefused(
+                f"{topic.name} must have a number of partitions, or 0 for what follows, "
+                f"not {topic.partitions!r}"
+            )
         if not all(isinstance(text, str) for pair in topic.configs for text in pair):
-            raise TopologyRefused(f"configs of {topic.name} must be texts, not {dict(topic.configs)!r}")
+            raise TopologyRefused(
+                f"configs of {topic.name} must be texts, not {dict(topic.configs)!r}"
+            )
     for group in part.copartition:
         strange = [name for name in group if name not in part.source_topics]
         if strange or not group:
             named = strange[0] if strange else "no topics"
-            raise TopologyRefused(f"subtopology {number} copartitions {named}, which it does not read")
+            raise TopologyRefused(
+                f"subtopology {number} copartitions {named}, which it does not read"
+            )

@@ -1,7 +1,8 @@
-"""A process with all that it started, treated as one host: suspended, resumed, or killed at one instant.
+"""A process with all that it started, treated as one host: suspended, resumed, or killed at one
+instant.
 
-Spark's Python workers have process groups of their own, so a signal to a group misses them: the children are walked, and whatever
-else belongs to the process session that the first process leads.
+Spark's Python workers have process groups of their own, so a signal to a group misses them: the
+children are walked, and whatever else belongs to the process session that the first process leads.
 """
 
 import os
@@ -14,8 +15,14 @@ import psutil
 
 
 def processes(pid: int) -> list[psutil.Process]:
-    """The process, everything below it, and everything of the session that it leads: all that is alive now."""
-    found = {process.pid: process for process in psutil.process_iter() if _session_or_none(process.pid) == pid}
+    """The process, everything below it, and everything of the session that it leads: all that is
+    alive now.
+    """
+    found = {
+        process.pid: process
+        for process in psutil.process_iter()
+        if _session_or_none(process.pid) == pid
+    }
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         found |= {process.pid: process for process in (root, *root.children(recursive=True))}
@@ -37,9 +44,11 @@ def resume(halted: list[psutil.Process]) -> None:
 
 
 def kill_host(pid: int) -> int:
-    """Kill every process at one instant, so that none can leave a group; return how many there were.
+    """Kill every process at one instant, so that none can leave a group; return how many there
+    were.
 
-    All are halted first: what dies early would be noticed by the others, and the last one alive would leave its group politely.
+    All are halted first: what dies early would be noticed by the others, and the last one alive
+    would leave its group politely.
     """
     halted = suspend(pid)
     _signal_all(halted, signal.SIGKILL)

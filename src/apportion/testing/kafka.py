@@ -1,7 +1,9 @@
-"""A real Apache Kafka for tests and the demo: one process, KRaft combined mode, free ports, gone at the end.
+"""A real Apache Kafka for tests and the demo: one process, KRaft combined mode, free ports, gone at
+the end.
 
-It decides how a throw-away broker is configured and started, and refuses to know what is asked of it. The jars come from
-Maven by a pom that its caller names; Kafka's own tool formats the storage; `kafka.Kafka` is the process.
+It decides how a throw-away broker is configured and started, and refuses to know what is asked of
+it. The jars come from Maven by a pom that its caller names; Kafka's own tool formats the storage;
+`kafka.Kafka` is the process.
 """
 
 import os
@@ -34,7 +36,8 @@ SETTINGS = {  # where a throw-away broker differs from Kafka's defaults
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "1000",
-    "group.consumer.assignment.interval.ms": "0",  # a new target in the heartbeat that needs it, as before KIP-1263
+    # a new target in the heartbeat that needs it, as before KIP-1263
+    "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
     "log.cleaner.enable": "false",
 }
@@ -47,7 +50,8 @@ class KafkaMissing(Exception):
 
 
 def jars_of(pom: Path) -> Path:
-    """The directory with the jars that `pom` names, under `target/` beside it; fetched by Maven the first time.
+    """The directory with the jars that `pom` names, under `target/` beside it; fetched by Maven the
+    first time.
 
     Raises KafkaMissing without Maven, and when Maven fails.
     """
@@ -56,7 +60,8 @@ def jars_of(pom: Path) -> Path:
         return jars
     if not shutil.which("mvn"):
         raise KafkaMissing("Maven (mvn) is not on the PATH; it fetches the jars of Apache Kafka.")
-    with locked(Path(gettempdir()) / f"apportion-maven-{os.getuid()}.lock"):  # two Mavens would write to one local repository
+    # two Mavens would write to one local repository
+    with locked(Path(gettempdir()) / f"apportion-maven-{os.getuid()}.lock"):
         if not jars.is_dir():
             _fetch(pom, jars)
     return jars
@@ -65,24 +70,41 @@ def jars_of(pom: Path) -> Path:
 def _fetch(pom: Path, jars: Path) -> None:
     """Put the jars that `pom` names into the directory `jars`. Raises KafkaMissing."""
     unfinished = jars.with_name(f"{jars.name}.{os.getpid()}")
-    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={unfinished.resolve()}"]
-    done = subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    goal = [
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={unfinished.resolve()}",
+    ]
+    done = subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(pom), *goal],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise KafkaMissing(f"Maven could not fetch the jars of Apache Kafka: {last_lines(done.stdout + done.stderr, 8)}")
+        raise KafkaMissing(
+            "Maven could not fetch the jars of Apache Kafka: "
+            f"{last_lines(done.stdout + done.stderr, 8)}"
+        )
     with suppress(OSError):  # another user of this machine was faster: theirs is as good
         unfinished.rename(jars)
     shutil.rmtree(unfinished, ignore_errors=True)
 
 
 class RealKafka:
-    """One Apache Kafka, from `with` to its end. `bootstrap` is where it listens, `version` which one it is.
+    """One Apache Kafka, from `with` to its end. `bootstrap` is where it listens, `version` which
+    one it is.
 
-    jars: from `jars_of`. directory: empty or not there yet; logs and data live in it and are the caller's to delete.
-    settings: lines of server.properties, over SETTINGS. Raises KafkaMissing without Java and when the broker does not start.
+    jars: from `jars_of`. directory: empty or not there yet; logs and data live in it and are the
+    caller's to delete.
+    settings: lines of server.properties, over SETTINGS. Raises KafkaMissing without Java and when
+    the broker does not start.
     """
 
-    def __init__(self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)
@@ -94,7 +116,12 @@ class RealKafka:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.kill()
 
     @property
@@ -103,7 +130,9 @@ class RealKafka:
         return self.directory / "kafka.log"
 
     def start(self) -> None:
-        """The broker answers on `bootstrap`; its storage is formatted the first time and kept on a later start."""
+        """The broker answers on `bootstrap`; its storage is formatted the first time and kept on a
+        later start.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self.directory / "server.properties"
         if not properties.exists():
@@ -132,29 +161,58 @@ class RealKafka:
         return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "", lines)
 
     def _format(self, properties: Path) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", str(properties)]
-        done = subprocess.run([*self._java(), *tool], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            "--cluster-id",
+            CLUSTER_ID,
+            "--config",
+            str(properties),
+        ]
+        done = subprocess.run(
+            [*self._java(), *tool], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         if done.returncode:
-            raise KafkaMissing(f"Kafka's storage tool failed:\n{last_lines(done.stdout + done.stderr, 25)}")
+            raise KafkaMissing(
+                f"Kafka's storage tool failed:\n{last_lines(done.stdout + done.stderr, 25)}"
+            )
 
     def _launch(self, properties: Path) -> "subprocess.Popen[bytes]":
         # Where the system can, the broker dies with us even if we are killed.
         guard = [setpriv, "--pdeathsig", "KILL"] if (setpriv := shutil.which("setpriv")) else []
-        command = [*guard, *self._java(), "-Dorg.apache.logging.log4j.level=INFO", "kafka.Kafka", str(properties)]
+        command = [
+            *guard,
+            *self._java(),
+            "-Dorg.apache.logging.log4j.level=INFO",
+            "kafka.Kafka",
+            str(properties),
+        ]
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.directory, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                start_new_session=True,
             )
 
     def _wait_for_answer(self, within_s: float) -> None:
-        """The broker has answered a request: it is unfenced and takes every other. Raises KafkaMissing."""
+        """The broker has answered a request: it is unfenced and takes every other. Raises
+        KafkaMissing.
+        """
         assert self._process is not None
         until = time.monotonic() + within_s
         while not answers(self.bootstrap):
             if self._process.poll() is not None:
-                raise KafkaMissing(f"Kafka ended with code {self._process.returncode} before it was ready:\n{self.log_tail()}")
+                raise KafkaMissing(
+                    f"Kafka ended with code {self._process.returncode} before it was "
+                    f"ready:\n{self.log_tail()}"
+                )
             if time.monotonic() > until:
-                raise KafkaMissing(f"Kafka did not answer within {within_s:.0f} s:\n{self.log_tail()}")
+                raise KafkaMissing(
+                    f"Kafka did not answer within {within_s:.0f} s:\n{self.log_tail()}"
+                )
             time.sleep(0.1)
 
     def _java(self) -> list[str]:
@@ -162,7 +220,9 @@ class RealKafka:
 
 
 def layout(broker: int, controller: int, data: Path) -> dict[str, str]:
-    """The properties of one process that is broker and controller at once, on two ports of the loopback."""
+    """The properties of one process that is broker and controller at once, on two ports of the
+    loopback.
+    """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -182,7 +242,9 @@ def java_program() -> str:
     java = str(Path(home) / "bin" / "java") if home else "java"
     found = shutil.which(java)
     if not found:
-        raise KafkaMissing("There is no Java: set JAVA_HOME to a Java 17 or newer, or have java on the PATH.")
+        raise KafkaMissing(
+            "There is no Java: set JAVA_HOME to a Java 17 or newer, or have java on the PATH."
+        )
     return found
 
 

@@ -1,7 +1,9 @@
-"""Record batches of format 2 (magic 2, KIP-98): read the header alone, or encode and decode the records.
+"""Record batches of format 2 (magic 2, KIP-98): read the header alone, or encode and decode the
+records.
 
-Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records. Both
-refuse bytes that are not exactly one batch. Whether a transaction was aborted is not known here.
+Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records.
+Both refuse bytes that are not exactly one batch. Whether a transaction was aborted is not known
+here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,7 +56,9 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: CreateTime, each record has its own. 1: LogAppendTime, all records have `max_timestamp_ms`."""
+        """0: CreateTime, each record has its own. 1: LogAppendTime, all records have
+        `max_timestamp_ms`.
+        """
         return self.attributes >> 3 & 1
 
     @property
@@ -83,7 +87,9 @@ class Record(NamedTuple):
 
 
 def read_header(view: Buffer) -> BatchHeader:
-    """Return the header of `view`, which must be exactly one batch with a right CRC, or DecodeError."""
+    """Return the header of `view`, which must be exactly one batch with a right CRC, or
+    DecodeError.
+    """
     if len(view) < HEADER_BYTES:
         raise DecodeError(f"{len(view)} bytes are no record batch")
     fields = HEADER.unpack_from(view)
@@ -94,21 +100,33 @@ def read_header(view: Buffer) -> BatchHeader:
         raise DecodeError(f"a record batch of format {header.magic}; only format 2 is known")
     if crc32c(memoryview(view)[CHECKED_FROM:]) != header.crc:
         raise DecodeError(f"the record batch at offset {header.base_offset} has a wrong CRC")
-    if header.compression > 4 or header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
-        raise InconsistentBatch(f"the record batch at offset {header.base_offset} contradicts itself")
+    if (
+        header.compression > 4
+        or header.last_offset_delta < 0
+        or not 0 <= header.count <= header.last_offset_delta + 1
+    ):
+        raise InconsistentBatch(
+            f"the record batch at offset {header.base_offset} contradicts itself"
+        )
     return header
 
 
 def check_producer_batch(view: Buffer) -> BatchHeader:
-    """Return the header of a batch from a producer: as `read_header`, and every offset must have a record."""
+    """Return the header of a batch from a producer: as `read_header`, and every offset must have a
+    record.
+    """
     header = read_header(view)
     if header.count != header.last_offset_delta + 1:
-        raise InconsistentBatch(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
+        raise InconsistentBatch(
+            f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets"
+        )
     return header
 
 
 def split_batches(view: Buffer) -> Iterator[memoryview]:
-    """Yield the whole batches of `view`; one cut off at the end is left out. Reads the lengths only."""
+    """Yield the whole batches of `view`; one cut off at the end is left out. Reads the lengths
+    only.
+    """
     rest = memoryview(view)
     while len(rest) >= HEADER_BYTES:
         size = int.from_bytes(rest[8:12], "big", signed=True) + PREFIX_BYTES
@@ -129,22 +147,33 @@ def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoc
 def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
     """Give every record of `batch` the time of its append, as Kafka does; return the new header.
 
-    The timestamp type, the largest timestamp and the CRC change. The first timestamp and the records stay as the producer wrote
+    The timestamp type, the largest timestamp and the CRC change. The first timestamp and the
+    records stay as the producer wrote
     them: a reader of this timestamp type looks at neither.
     """
-    return _with_attributes(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms)
+    return _with_attributes(
+        batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms
+    )
 
 
 def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
-    """Let every record of `batch` bear the time that its producer wrote, the largest of which is given; return the new header."""
-    return _with_attributes(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms)
+    """Let every record of `batch` bear the time that its producer wrote, the largest of which is
+    given; return the new header.
+    """
+    return _with_attributes(
+        batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms
+    )
 
 
 def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
-    """Return the batch of this header, and of these records as they stand uncompressed, in another compression."""
+    """Return the batch of this header, and of these records as they stand uncompressed, in another
+    compression.
+    """
     body = compress(codec, plain)
     size = HEADER_BYTES - PREFIX_BYTES + len(body)
-    batch = bytearray(HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body)
+    batch = bytearray(
+        HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body
+    )
     _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
     return batch
 
@@ -191,7 +220,8 @@ def encode_records(
 ) -> bytes:
     """Encode a batch of records with their own offsets and timestamps; offsets may have gaps.
 
-    producer: id, epoch and base sequence. last_offset_delta: that of the last record, unless the batch once held later ones.
+    producer: id, epoch and base sequence. last_offset_delta: that of the last record, unless the
+    batch once held later ones.
     """
     first_ms = records[0].timestamp_ms if records else -1
     out = bytearray()
@@ -200,26 +230,39 @@ def encode_records(
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset - base_offset if records else 0
     last_ms = max((record.timestamp_ms for record in records), default=-1)
-    checked = CHECKED.pack(attributes, last_offset_delta, first_ms, last_ms, *producer, len(records))
+    checked = CHECKED.pack(
+        attributes, last_offset_delta, first_ms, last_ms, *producer, len(records)
+    )
     body = compress(attributes & 7, out)
     size = HEADER_BYTES - PREFIX_BYTES + len(body)
     crc = crc32c(body, crc32c(checked))
-    return b"".join((HEADER.pack(base_offset, size, leader_epoch, 2, crc, *CHECKED.unpack(checked)), body))
+    return b"".join(
+        (HEADER.pack(base_offset, size, leader_epoch, 2, crc, *CHECKED.unpack(checked)), body)
+    )
 
 
 def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
-    """Decode the records of one whole batch; DecodeError for anything malformed, also inside compressed data."""
+    """Decode the records of one whole batch; DecodeError for anything malformed, also inside
+    compressed data.
+    """
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
     plain = decompress(header.compression, body, limit_bytes)
     try:
         records, end = _decode_records(plain, header)
     except IndexError:
-        raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
+        raise DecodeError(
+            f"the records of the batch at offset {header.base_offset} end too early"
+        ) from None
     except UnicodeDecodeError:
-        raise DecodeError(f"a header name in the batch at offset {header.base_offset} is not UTF-8") from None
+        raise DecodeError(
+            f"a header name in the batch at offset {header.base_offset} is not UTF-8"
+        ) from None
     if end != len(plain):
-        raise DecodeError(f"{len(plain) - end} bytes after the records of the batch at offset {header.base_offset}")
+        raise DecodeError(
+            f"{len(plain) - end} bytes after the records of the batch at offset "
+            f"{header.base_offset}"
+        )
     return records
 
 
@@ -256,10 +299,15 @@ def _append_varint(out: bytearray, number: int) -> None:
 def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
     """The records, and where the last one ends.
 
-    No length is below zero, and the last position of a record must be its declared end, so no slice was cut short. Numbers of
-    one byte are read in place, for they are most of them and a call would take longer than all the rest.
+    No length is below zero, and the last position of a record must be its declared end, so no slice
+    was cut short. Numbers of one byte are read in place, for they are most of them and a call would
+    take longer than all the rest.
     """
-    base_offset, base_ms, is_stamped = header.base_offset, header.first_timestamp_ms, header.timestamp_type
+    base_offset, base_ms, is_stamped = (
+        header.base_offset,
+        header.first_timestamp_ms,
+        header.timestamp_type,
+    )
     timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
     records = []
     for _ in range(header.count):
@@ -291,8 +339,12 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         else:
             at += 1
         if at != end:
-            raise DecodeError(f"a record of {size} bytes that does not end where its last field ends")
-        records.append(tuple.__new__(Record, (base_offset + delta, timestamp_ms, key, value, headers)))
+            raise DecodeError(
+                f"a record of {size} bytes that does not end where its last field ends"
+            )
+        records.append(
+            tuple.__new__(Record, (base_offset + delta, timestamp_ms, key, value, headers))
+        )
     return records, at
 
 
@@ -324,7 +376,9 @@ def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Return the zigzag varint that begins at `at`, and where it ends. IndexError beyond the end, DecodeError for too many bits."""
+    """Return the zigzag varint that begins at `at`, and where it ends. IndexError beyond the end,
+    DecodeError for too many bits.
+    """
     byte = plain[at]
     if byte < 128:
         return byte >> 1 ^ -(byte & 1), at + 1

@@ -1,6 +1,8 @@
-"""Encode and decode messages by functions generated on first use for each class and version (decision 7).
+"""Encode and decode messages by functions generated on first use for each class and version
+(decision 7).
 
-Malformed bytes raise `DecodeError` alone; a value that the version cannot express raises `EncodeError`.
+Malformed bytes raise `DecodeError` alone; a value that the version cannot express raises
+`EncodeError`.
 """
 
 import struct
@@ -19,14 +21,17 @@ Part = bytes | memoryview
 JOIN_BELOW_BYTES = 4096
 """Shorter parts are joined, because copying them is cheaper than sending them one by one."""
 
-_READERS: dict[tuple[Any, int], tuple[Callable[[Any, int, int], tuple[Any, int]], tuple[str, ...]]] = {}
+_READERS: dict[
+    tuple[Any, int], tuple[Callable[[Any, int, int], tuple[Any, int]], tuple[str, ...]]
+] = {}
 _WRITERS: dict[tuple[Any, int], tuple[Callable[[Any, Any], None], tuple[str, ...]]] = {}
 
 
 def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T, int]:
     """Decode the value at `offset`; return it and the offset after it.
 
-    Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and the field that is wrong.
+    Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and
+    the field that is wrong.
     """
     made = _READERS.get((cls, version)) or _generate(_READERS, reader_of, cls, version, DecodeError)
     try:
@@ -84,7 +89,9 @@ def join_short_parts(parts: list[Part]) -> list[Part]:
     return out
 
 
-def _generate(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]) -> Any:
+def _generate(
+    cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]
+) -> Any:
     """Generate the function for `cls` in that version and cache it."""
     if version not in cls.__versions__:
         raise error(f"{cls.__name__} has no version {version}")
@@ -96,7 +103,9 @@ def _error_text(cls: Any, version: int, error: Exception, made: tuple[Any, tuple
     field = field_at(error.__traceback__, *made)
     if isinstance(error, UnicodeDecodeError):
         what = f"it is not {error.encoding.upper()}"
-    elif isinstance(error, IndexError) or (isinstance(error, struct.error) and "buffer" in str(error)):
+    elif isinstance(error, IndexError) or (
+        isinstance(error, struct.error) and "buffer" in str(error)
+    ):
         what = "the bytes end too soon"
     elif isinstance(error, struct.error):
         what = "a value does not fit"

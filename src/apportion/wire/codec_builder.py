@@ -1,9 +1,10 @@
-"""A builder of generated codec functions: source text line by line, with the field that each line is about.
+"""A builder of generated codec functions: source text line by line, with the field that each line
+is about.
 
 `reading.py` and `writing.py` generate one function for each message class and version (decision 7).
-Fields of fixed size are not written at once: `append_fixed` collects them until a run can be packed or
-unpacked by one struct, and `flush` writes the run. A generated function has no error texts; when it
-fails, the number of the failing line says which field it was at, so naming fields costs nothing.
+Fields of fixed size are not written at once: `append_fixed` collects them until a run can be packed
+or unpacked by one struct, and `flush` writes the run. A generated function has no error texts; when
+it fails, the number of the failing line says which field it was at, so naming fields costs nothing.
 """
 
 import re
@@ -30,9 +31,12 @@ STRUCT_CODES = {
 
 INTEGERS = ("int8", "int16", "int32", "int64")
 """The kinds of which an array is read and written at once."""
-NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0  # the byte before a struct that can be null; 1 where there is one
+# the byte before a struct that can be null; 1 where there is one
+NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0
 LENGTH_CODES = {"string": "h", "utf": "H"}
-"""The struct codes of lengths before version `flexible`, where they are not an int32; from then on every length is a varint."""
+"""The struct codes of lengths before version `flexible`, where they are not an int32; from then on
+every length is a varint.
+"""
 
 
 class Malformed(Exception):
@@ -74,8 +78,13 @@ class CodecFunctionBuilder:
         if self._run:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]
-            path, self._path = self._path, (first if first == last else f"{first} to {last.rpartition('.')[2]}",)
-            self.emit_fixed("".join(code for code, _, _ in run), [expression for _, expression, _ in run])
+            path, self._path = (
+                self._path,
+                (first if first == last else f"{first} to {last.rpartition('.')[2]}",),
+            )
+            self.emit_fixed(
+                "".join(code for code, _, _ in run), [expression for _, expression, _ in run]
+            )
             self._path = path
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
@@ -93,7 +102,9 @@ class CodecFunctionBuilder:
 
     @contextmanager
     def unless_null(self, field: Field) -> Iterator[None]:
-        """Indent what is written inside below the `else` of a null check, if the field is nullable."""
+        """Indent what is written inside below the `else` of a null check, if the field is
+        nullable.
+        """
         with self.block("else:") if field.is_nullable(self.version) else nullcontext():
             yield
 
@@ -149,7 +160,11 @@ def min_field_bytes(field: Field, version: int, flexible: bool) -> int:
     if field.kind in STRUCT_CODES:
         return Struct(">" + STRUCT_CODES[field.kind]).size
     if field.kind == "struct":
-        return 1 if field.is_nullable(version) else min_struct_bytes(fields_of(field), version, flexible)
+        return (
+            1
+            if field.is_nullable(version)
+            else min_struct_bytes(fields_of(field), version, flexible)
+        )
     return 1 if flexible else Struct(">" + length_code(field)).size
 
 
@@ -163,15 +178,23 @@ def null_length(field: Field) -> int:
     return 0 if field.kind == "chars" else -1
 
 
-def all_null_layout(fields: tuple[Field, ...], version: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The struct codes of these fields where every text is null, and (place, length that says null) of each text.
+def all_null_layout(
+    fields: tuple[Field, ...], version: int
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The struct codes of these fields where every text is null, and (place, length that says null)
+    of each text.
 
-    No codes where a field can be neither null nor of known size. All fields are in that version, which is not flexible.
+    No codes where a field can be neither null nor of known size. All fields are in that version,
+    which is not flexible.
     """
     if not all(field.kind in STRUCT_CODES or field.is_nullable(version) for field in fields):
         return "", ()
     codes = "".join(STRUCT_CODES.get(field.kind) or length_code(field) for field in fields)
-    return codes, tuple((place, null_length(field)) for place, field in enumerate(fields) if field.kind not in STRUCT_CODES)
+    return codes, tuple(
+        (place, null_length(field))
+        for place, field in enumerate(fields)
+        if field.kind not in STRUCT_CODES
+    )
 
 
 def fields_of(field: Field) -> tuple[Field, ...]:

@@ -21,7 +21,8 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
 XERIAL_BLOCK_BYTES = 32 << 10
 LZ4_MAGIC = 0x184D2204
-LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of 64 KiB, no checksums
+# version 1, independent blocks of 64 KiB, no checksums
+LZ4_HEADER = bytes.fromhex("04224d18604082")
 LZ4_BLOCK_BYTES = 64 << 10
 ZSTD_MAGIC = 0xFD2FB528
 ZSTD_BLOCK_BYTES = 128 << 10
@@ -39,7 +40,9 @@ def compress(codec: int, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
-    """Decompress `data`; DecodeError when it is malformed, Swollen when it holds more than `limit` bytes."""
+    """Decompress `data`; DecodeError when it is malformed, Swollen when it holds more than `limit`
+    bytes.
+    """
     return bytes(DecompressionBuffer().decompress(codec, data, limit))
 
 
@@ -68,7 +71,9 @@ class DecompressionBuffer:
             return room[: _DECOMPRESS[codec](view, room)]
         except cramjam.DecompressionError as error:
             if wanted > limit:
-                raise DecompressionLimitExceeded(f"more than {limit} bytes of compressed data") from None
+                raise DecompressionLimitExceeded(
+                    f"more than {limit} bytes of compressed data"
+                ) from None
             raise DecodeError(f"malformed compressed data: {error}") from None
         except IndexError:
             raise DecodeError("compressed data ends too early") from None
@@ -155,7 +160,9 @@ def _lz4(view: memoryview) -> bytes:
     parts = [LZ4_HEADER]
     for start in range(0, len(view), LZ4_BLOCK_BYTES):
         plain = view[start : start + LZ4_BLOCK_BYTES]
-        block = bytes(cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False))
+        block = bytes(
+            cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False)
+        )
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:
@@ -164,7 +171,9 @@ def _lz4(view: memoryview) -> bytes:
 
 
 def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryview]]]:
-    """Whether blocks are independent, the most bytes in one, and for each: whether it is compressed, and its bytes."""
+    """Whether blocks are independent, the most bytes in one, and for each: whether it is
+    compressed, and its bytes.
+    """
     flags, size_code = view[4], view[5] >> 4 & 7
     if _number(view, 0, 4) != LZ4_MAGIC or flags >> 6 != 1 or flags & 1 or size_code < 4:
         raise DecodeError("not a frame of lz4 without a dictionary")
@@ -227,7 +236,9 @@ def _zstd_bound(view: memoryview) -> int:
 
 
 def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the frame ends whose descriptor is at `at`, and the most bytes that its blocks can hold."""
+    """Where the frame ends whose descriptor is at `at`, and the most bytes that its blocks can
+    hold.
+    """
     flags, total, last = view[at], 0, 0
     single = flags >> 5 & 1
     content_size_bytes = (single, 2, 4, 8)[flags >> 6]
@@ -246,6 +257,20 @@ def _unzstd(view: memoryview, room: memoryview) -> int:
     return int(cramjam.zstd.decompress_into(view, room))
 
 
-_COMPRESS: dict[int, Callable[[memoryview], bytes]] = {NONE: bytes, GZIP: _gzip, SNAPPY: _snappy, LZ4: _lz4, ZSTD: _zstd}
-_BOUND: dict[int, Callable[[memoryview], int]] = {SNAPPY: _snappy_bound, LZ4: _lz4_bound, ZSTD: _zstd_bound}
-_DECOMPRESS: dict[int, Callable[[memoryview, memoryview], int]] = {SNAPPY: _unsnappy, LZ4: _unlz4, ZSTD: _unzstd}
+_COMPRESS: dict[int, Callable[[memoryview], bytes]] = {
+    NONE: bytes,
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}
+_BOUND: dict[int, Callable[[memoryview], int]] = {
+    SNAPPY: _snappy_bound,
+    LZ4: _lz4_bound,
+    ZSTD: _zstd_bound,
+}
+_DECOMPRESS: dict[int, Callable[[memoryview, memoryview], int]] = {
+    SNAPPY: _unsnappy,
+    LZ4: _unlz4,
+    ZSTD: _unzstd,
+}

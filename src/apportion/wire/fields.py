@@ -1,8 +1,9 @@
 """How a message is declared: one class for all its versions, inert values inside.
 
-`@message` turns an annotated class into a plain slots class with keyword arguments, equality and a repr, and keeps the declared
-fields as `__fields__` for the codec. A field that a version does not have reads as its default; writing a value other than the
-default to a version that does not have it is an error, unless the field is declared `ignorable`.
+`@message` turns an annotated class into a plain slots class with keyword arguments, equality and a
+repr, and keeps the declared fields as `__fields__` for the codec. A field that a version does not
+have reads as its default; writing a value other than the default to a version that does not have it
+is an error, unless the field is declared `ignorable`.
 """
 
 import builtins
@@ -13,14 +14,18 @@ from typing import Any, TypeVar, cast, dataclass_transform
 
 FOREVER = 32767
 ZERO: Any = type("Zero", (), {"__repr__": lambda self: "ZERO"})()
-"""Stands for the default of a struct until its class is known: that class with all its own defaults."""
+"""Stands for the default of a struct until its class is known: that class with all its own
+defaults.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One declared field. `since` and `until` are the first and the last version that has it."""
 
-    kind: str  # bool int8 int16 uint16 int32 uint32 int64 float64 uuid string text utf chars bytes records array columns struct
+    # bool int8 int16 uint16 int32 uint32 int64 float64 uuid string text utf chars bytes records
+    # array columns struct
+    kind: str
     default: Any
     since: int = 0
     until: int = FOREVER
@@ -68,7 +73,8 @@ uuid = _scalar("uuid", bytes(16))
 string = _scalar("string", "")
 text = _scalar("text", "")  # a string whose length is an int32
 utf = _scalar("utf", "")  # Java's writeUTF: a uint16 length, and modified UTF-8
-chars = _scalar("chars", "")  # Java's writeChars: an int32 count, and UTF-16; where it can be null, no characters mean null
+# Java's writeChars: an int32 count, and UTF-16; where it can be null, no characters mean null
+chars = _scalar("chars", "")
 octets = _scalar("bytes", b"")
 records = _scalar("records", None)
 
@@ -87,12 +93,23 @@ def array(
     return Field("array", default, since, until, nullable, tag, ignorable, element)
 
 
-def columns(element: type[Any], *, since: int = 0, until: int = FOREVER, ignorable: bool = False) -> Any:
-    """An array of `element` as its columns: a tuple for each field of it, in the order of their declaration.
+def columns(
+    element: type[Any], *, since: int = 0, until: int = FOREVER, ignorable: bool = False
+) -> Any:
+    """An array of `element` as its columns: a tuple for each field of it, in the order of their
+    declaration.
 
-    For long arrays in versions that are not flexible: where all elements take the same bytes, they are read and written at once.
+    For long arrays in versions that are not flexible: where all elements take the same bytes, they
+    are read and written at once.
     """
-    return Field("columns", ((),) * len(element.__fields__), since, until, ignorable=ignorable, element=element)
+    return Field(
+        "columns",
+        ((),) * len(element.__fields__),
+        since,
+        until,
+        ignorable=ignorable,
+        element=element,
+    )
 
 
 def struct(
@@ -105,7 +122,9 @@ def struct(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """One value of another message class; its default is one value of that class with all defaults, or None where given."""
+    """One value of another message class; its default is one value of that class with all defaults,
+    or None where given.
+    """
     return Field("struct", default, since, until, nullable, tag, ignorable, element)
 
 
@@ -114,18 +133,26 @@ C = TypeVar("C", bound=type)
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def message(
-    *, key: int | None = None, versions: Sequence[int] = range(1), flexible: int = FOREVER + 1, type: str = "struct"
+    *,
+    key: int | None = None,
+    versions: Sequence[int] = range(1),
+    flexible: int = FOREVER + 1,
+    type: str = "struct",
 ) -> Any:
     """Declare a message.
 
-    key: the API key of a request or response, the record type of a coordinator record; None for a part of another message.
-    versions: all versions that can be read and written. flexible: the first one with compact lengths and tags.
-    A part of another message takes the version of its whole, and its `versions` say nothing.
+    key: the API key of a request or response, the record type of a coordinator record; None for a
+    part of another message.
+    versions: all versions that can be read and written. flexible: the first one with compact
+    lengths and tags. A part of another message takes the version of its whole, and its `versions`
+    say nothing.
     type: "request", "response", "key", "value" or "struct".
     """
 
     def declare(cls: Any) -> Any:
-        fields = tuple(_with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls))
+        fields = tuple(
+            _with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls)
+        )
         body = {
             "__slots__": tuple(field.name for field in fields),
             "__doc__": cls.__doc__,
@@ -169,7 +196,11 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _repr(self: Any) -> str:
-    said = (f"{field.name}={value!r}" for field in self.__fields__ if (value := getattr(self, field.name)) != field.default)
+    said = (
+        f"{field.name}={value!r}"
+        for field in self.__fields__
+        if (value := getattr(self, field.name)) != field.default
+    )
     return f"{self.__class__.__name__}({', '.join(said)})"
 
 

@@ -1,7 +1,8 @@
-"""Frames of a connection: a length of four bytes, a request or response header, and the message body.
+"""Frames of a connection: a length of four bytes, a request or response header, and the message
+body.
 
-Before a flexible message the header has tagged fields: request header version 2 instead of 1, response
-header version 1 instead of 0.
+Before a flexible message the header has tagged fields: request header version 2 instead of 1,
+response header version 1 instead of 0.
 """
 
 from struct import Struct, error
@@ -27,7 +28,8 @@ class FrameSplitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that `data` completes, without their lengths; keep the rest for the next call.
+        """Return the frames that `data` completes, without their lengths; keep the rest for the
+        next call.
 
         DecodeError for a negative length or one above the limit, before any of that frame is kept.
         """
@@ -41,7 +43,9 @@ class FrameSplitter:
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(whole, position)
             if not 0 <= size <= self._limit:
-                raise DecodeError(f"a frame says that it has {size} bytes, and {self._limit} are allowed")
+                raise DecodeError(
+                    f"a frame says that it has {size} bytes, and {self._limit} are allowed"
+                )
             if end - position - 4 < size:
                 break
             frames.append(bytes(whole[position + 4 : position + 4 + size]))
@@ -89,16 +93,22 @@ def skip_header_tags(frame: Buffer, position: int) -> int:
         raise DecodeError(f"a header's tagged fields are wrong: {fault}") from None
 
 
-def frame_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
+def frame_request(
+    key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes
+) -> bytes:
     """Return a request frame: length, header and body."""
     caller = b"" if client_id is None else client_id.encode()
     header = _REQUEST.pack(key, version, correlation_id, -1 if client_id is None else len(caller))
     tags = b"\0" if flexible else b""
-    return b"".join((_SIZE.pack(len(header) + len(caller) + len(tags) + len(body)), header, caller, tags, body))
+    return b"".join(
+        (_SIZE.pack(len(header) + len(caller) + len(tags) + len(body)), header, caller, tags, body)
+    )
 
 
 def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
-    """Return a response frame in parts; the first of `parts` must be empty and becomes length and header."""
+    """Return a response frame in parts; the first of `parts` must be empty and becomes length and
+    header.
+    """
     size = sum(map(len, parts)) + 4 + flexible
     header = _RESPONSE.pack(size, correlation_id)
     parts[0] = header + b"\0" if flexible else header

@@ -1,8 +1,10 @@
-"""Makes the reader of one message class in one version: a Python function that knows nothing else, and so loops over nothing.
+"""Makes the reader of one message class in one version: a Python function that knows nothing else,
+and so loops over nothing.
 
-A reader is called with (buffer, position, end of buffer) and returns (value, position after it). It never takes a length on trust:
-a length is compared with what is left before anything is made of it. It fails with IndexError, struct.error, UnicodeDecodeError
-or Malformed, which `codec` turns into one sentence.
+A reader is called with (buffer, position, end of buffer) and returns (value, position after it). It
+never takes a length on trust: a length is compared with what is left before anything is made of it.
+It fails with IndexError, struct.error, UnicodeDecodeError or Malformed, which `codec` turns into
+one sentence.
 """
 
 from contextlib import nullcontext
@@ -37,7 +39,9 @@ TEXT_DECODERS = {
 
 
 def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
-    """The unsigned varint that began with `byte`, the last one before `position`, and the position after it."""
+    """The unsigned varint that began with `byte`, the last one before `position`, and the position
+    after it.
+    """
     value, shift = byte & 0x7F, 7
     while True:
         byte = buffer[position]
@@ -80,7 +84,9 @@ def length_error(size: int, left: int) -> Malformed:
 def read_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, view: memoryview
 ) -> tuple[tuple[Any, ...], ...] | None:
-    """The columns of the `count` records that `view` begins with, all texts null; None where one of these is not."""
+    """The columns of the `count` records that `view` begins with, all texts null; None where one of
+    these is not.
+    """
     size = count * packing.size
     if size > len(view):
         return None
@@ -117,7 +123,9 @@ class _Reader(CodecFunctionBuilder):
         else:
             packing = self.struct_of(codes)
             targets = ", ".join(expressions)
-            self.append_unflushed(f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}")
+            self.append_unflushed(
+                f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}"
+            )
 
     def structure(self, cls: Any, target: str) -> None:
         """`target` becomes a new value of `cls`."""
@@ -153,7 +161,10 @@ class _Reader(CodecFunctionBuilder):
             self.structure(field.element, inner)
             self.append_unflushed(f"{target} = {inner}")
             return
-        presence, null = self.fresh_name("n"), NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT
+        presence, null = (
+            self.fresh_name("n"),
+            NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT,
+        )
         self.append_fixed("b", presence)
         with self.block(f"if {presence} == 1:"):
             self.structure(field.element, inner)
@@ -161,10 +172,14 @@ class _Reader(CodecFunctionBuilder):
         with self.block(f"elif {presence} == {null}:"):
             self.add(f"{target} = None")
         with self.block("else:"):
-            self.add(f"raise Malformed(f'it says {{{presence}}} where 1 is a value and {null} is null')")
+            self.add(
+                f"raise Malformed(f'it says {{{presence}}} where 1 is a value and {null} is null')"
+            )
 
     def length(self, field: Field, target: str) -> str:
-        """The length that comes next, as an expression; null is dealt with and what is added now stands where there is a value."""
+        """The length that comes next, as an expression; null is dealt with and what is added now
+        stands where there is a value.
+        """
         size = self.fresh_name("n")
         if self.flexible:
             self.append_fixed("B", size)
@@ -185,7 +200,10 @@ class _Reader(CodecFunctionBuilder):
         """`target` becomes a string, or a view of bytes, or null."""
         size = self.length(field, target)
         with self.unless_null(field):
-            self.add(f"e = p + {f'2 * ({size})' if field.kind == 'chars' else size}", f"if e > end: raise short({size}, end - p)")
+            self.add(
+                f"e = p + {f'2 * ({size})' if field.kind == 'chars' else size}",
+                f"if e > end: raise short({size}, end - p)",
+            )
             self.add(f"{target} = {TEXT_DECODERS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
 
     def array(self, field: Field, target: str) -> None:
@@ -209,7 +227,10 @@ class _Reader(CodecFunctionBuilder):
         """`target` becomes a tuple of integers, all read at once."""
         few = self.bind(tuple(Struct(f">{n}{code}").unpack_from for n in range(ARRAYS_BY_COUNT)))
         many = f"unpack_from(f'>{{{count}}}{code}', b, p)"
-        self.add(f"{target} = {few}[{count}](b, p) if {count} < {ARRAYS_BY_COUNT} else {many}", f"p += {count} * {size}")
+        self.add(
+            f"{target} = {few}[{count}](b, p) if {count} < {ARRAYS_BY_COUNT} else {many}",
+            f"p += {count} * {size}",
+        )
 
     def elements(self, element: Any, count: str, target: str) -> None:
         """`target` becomes a tuple of what is read one by one."""
@@ -224,16 +245,24 @@ class _Reader(CodecFunctionBuilder):
         self.add(f"{target} = tuple({items})")
 
     def columns(self, field: Field, target: str) -> None:
-        """`target` becomes the columns of an array: all at once if no element has a text, else one by one."""
+        """`target` becomes the columns of an array: all at once if no element has a text, else one
+        by one.
+        """
         assert not self.flexible, f"{field.name} has columns in a flexible version"
         count, found = self.length(field, target), self.fresh_name("v")
         fields = fields_of(field)
         present = tuple(each for each in fields if each.is_in(self.version))
-        least, (codes, nulls) = min_struct_bytes(present, self.version, False), all_null_layout(present, self.version)
+        least, (codes, nulls) = (
+            min_struct_bytes(present, self.version, False),
+            all_null_layout(present, self.version),
+        )
         self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
         if codes:
             packing = Struct(">" + codes)
-            blank = f"blank_columns({self.bind(packing)}, {self.bind(nulls)}, {count}, memoryview(b)[p:end])"
+            blank = (
+                f"blank_columns({self.bind(packing)}, {self.bind(nulls)}, {count}, "
+                "memoryview(b)[p:end])"
+            )
             self.add(f"{found} = {blank} if {count} else ((),) * {len(present)}")
             with self.block(f"if {found} is not None:"):
                 self.add(f"p += {count} * {packing.size}")
@@ -241,23 +270,32 @@ class _Reader(CodecFunctionBuilder):
             with self.block("else:") if codes else nullcontext():
                 self.rows(present, count, found)
         places = {each.name: f"{found}[{place}]" for place, each in enumerate(present)}
-        said = [places.get(each.name) or f"({self.bind(each.default)},) * {count}" for each in fields]
+        said = [
+            places.get(each.name) or f"({self.bind(each.default)},) * {count}" for each in fields
+        ]
         self.add(f"{target} = ({', '.join(said)},)")
 
     def rows(self, fields: tuple[Field, ...], count: str, found: str) -> None:
         """`found` becomes the columns of these fields, read element by element."""
-        lists, items = [self.fresh_name("l") for _ in fields], [self.fresh_name("o") for _ in fields]
+        lists, items = (
+            [self.fresh_name("l") for _ in fields],
+            [self.fresh_name("o") for _ in fields],
+        )
         self.add("; ".join(f"{each} = []" for each in lists))
         with self.block(f"for _ in range({count}):"):
             for field, item in zip(fields, items, strict=True):
                 with self.inside_field(field.name):
                     self.field(field, item)
-            self.add("; ".join(f"{each}.append({item})" for each, item in zip(lists, items, strict=True)))
+            self.add(
+                "; ".join(f"{each}.append({item})" for each, item in zip(lists, items, strict=True))
+            )
         self.add(f"{found} = {', '.join(f'tuple({each})' for each in lists)},")
 
     def tagged(self, cls: Any, target: str) -> None:
         """The tagged fields of a struct are read; those that nobody knows are passed over."""
-        known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
+        known = [
+            field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
+        ]
         count = self.fresh_name("t")
         self.append_fixed("B", count)
         with self.block(f"if {count}:"):
@@ -268,13 +306,18 @@ class _Reader(CodecFunctionBuilder):
             self.add(f"if {count} > 127: {count}, p = more(b, p, {count})")
             with self.block(f"for _ in range({count}):"):
                 self.add(f"{tag} = b[p]; p += 1", f"if {tag} > 127: {tag}, p = more(b, p, {tag})")
-                self.add(f"{size} = b[p]; p += 1", f"if {size} > 127: {size}, p = more(b, p, {size})")
+                self.add(
+                    f"{size} = b[p]; p += 1", f"if {size} > 127: {size}, p = more(b, p, {size})"
+                )
                 self.add(f"{stop} = p + {size}", f"if {stop} > end: raise short({size}, end - p)")
                 word = "if"
                 for field in known:
                     with self.block(f"{word} {tag} == {field.tag}:"), self.inside_field(field.name):
                         self.field(field, f"{target}.{field.name}")
-                        self.add(f"if p != {stop}: raise Malformed(f'it says {{{size}}} bytes, which is not what it takes')")
+                        self.add(
+                            f"if p != {stop}: raise Malformed(f'it says {{{size}}} bytes, "
+                            "which is not what it takes')"
+                        )
                     word = "elif"
                 with self.block("else:"):
                     self.add(f"p = {stop}")

@@ -1,10 +1,11 @@
-"""Offsets, timestamps and null keys of a batch's records, as columns, without an object for each record.
+"""Offsets, timestamps and null keys of a batch's records, as columns, without an object for each
+record.
 
-Used by Produce to validate batches of compacted or time-checked topics, and by ListOffsets by time. The
-record lengths are followed one by one and everything else is read in columns by NumPy; a batch of few
-records is read faster one by one. Keys, values and headers are not looked into: a record must end where
-its value ends, or behind it if it has headers. Topic rules are checked elsewhere. `columns` reads whole
-records, by compiled kernels that a broker does not load.
+Used by Produce to validate batches of compacted or time-checked topics, and by ListOffsets by time.
+The record lengths are followed one by one and everything else is read in columns by NumPy; a batch
+of few records is read faster one by one. Keys, values and headers are not looked into: a record
+must end where its value ends, or behind it if it has headers. Topic rules are checked elsewhere.
+`columns` reads whole records, by compiled kernels that a broker does not load.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -29,7 +30,9 @@ OVERFLOW = "a record whose timestamp does not fit 64 bits"
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch in order, a column for each property. has_key: False for a null key."""
+    """The records of one batch in order, a column for each property. has_key: False for a null
+    key.
+    """
 
     offsets: Int64Column
     timestamps_ms: Int64Column
@@ -37,14 +40,21 @@ class RecordColumns(NamedTuple):
 
 
 def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
-    """Return the columns of the records in `plain`, the decompressed body of a batch; DecodeError for malformed ones.
+    """Return the columns of the records in `plain`, the decompressed body of a batch; DecodeError
+    for malformed ones.
 
     The times are those of the producer, whatever the header says of the append.
     """
     try:
-        return _scan_one_by_one(plain, header) if header.count <= MAX_SCANNED_ONE_BY_ONE else _scan_in_columns(plain, header)
+        return (
+            _scan_one_by_one(plain, header)
+            if header.count <= MAX_SCANNED_ONE_BY_ONE
+            else _scan_in_columns(plain, header)
+        )
     except IndexError:
-        raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
+        raise DecodeError(
+            f"the records of the batch at offset {header.base_offset} end too early"
+        ) from None
 
 
 def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
@@ -71,9 +81,15 @@ def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
             raise DecodeError(MISFIT)
         at = end
     if at != len(plain):
-        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+        raise DecodeError(
+            f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}"
+        )
     try:
-        return RecordColumns(np.array(offsets, np.int64), np.array(timestamps_ms, np.int64), np.array(has_key, np.bool_))
+        return RecordColumns(
+            np.array(offsets, np.int64),
+            np.array(timestamps_ms, np.int64),
+            np.array(has_key, np.bool_),
+        )
     except OverflowError:
         raise DecodeError(OVERFLOW) from None
 
@@ -82,9 +98,12 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
     octets = np.frombuffer(plain, np.uint8)
     sizes, start = _varints(octets, _record_starts(plain, header), 32)
     ends = start + sizes
-    time_deltas, at = _varints(octets, start + 1, 64)  # the attributes of a record have no bit in use
+    # the attributes of a record have no bit in use
+    time_deltas, at = _varints(octets, start + 1, 64)
     offset_deltas, at = _varints(octets, at, 32)
-    if (np.diff(offset_deltas, prepend=-1) <= 0).any() or (offset_deltas > header.last_offset_delta).any():
+    if (np.diff(offset_deltas, prepend=-1) <= 0).any() or (
+        offset_deltas > header.last_offset_delta
+    ).any():
         raise DecodeError(DISORDER)
     key_sizes, at = _varints(octets, at, 32)
     value_sizes, at = _varints(octets, at + np.maximum(key_sizes, 0), 32)
@@ -102,7 +121,9 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
-    """Return where each record begins, with its length. Most lengths have one or two bytes and are read inline."""
+    """Return where each record begins, with its length. Most lengths have one or two bytes and are
+    read inline.
+    """
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
     heads: list[int] = []
@@ -123,12 +144,18 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
             raise DecodeError("a record of less than no bytes")
         at += size >> 1
     if at != len(plain):
-        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+        raise DecodeError(
+            f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}"
+        )
     return np.array(heads, np.int64)
 
 
-def _varints(octets: NDArray[np.uint8], at: Int64Column, bits: int) -> tuple[Int64Column, Int64Column]:
-    """Return the zigzag varints at these positions, and the positions behind them; IndexError beyond the end."""
+def _varints(
+    octets: NDArray[np.uint8], at: Int64Column, bits: int
+) -> tuple[Int64Column, Int64Column]:
+    """Return the zigzag varints at these positions, and the positions behind them; IndexError
+    beyond the end.
+    """
     octet = octets[at]
     zigzag = (octet & 127).astype(np.uint64)
     at = at + 1

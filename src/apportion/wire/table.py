@@ -1,7 +1,7 @@
 """The table of supported APIs, and whole frames of requests and responses.
 
-A request of an unknown API or version is a `DecodeError`, except ApiVersions: KIP-511 has a broker answer
-an unknown version of it in version 0, so that the client can choose another.
+A request of an unknown API or version is a `DecodeError`, except ApiVersions: KIP-511 has a broker
+answer an unknown version of it in version 0, so that the client can choose another.
 """
 
 from typing import Any, NamedTuple
@@ -62,7 +62,9 @@ class Api(NamedTuple):
 
 
 class DecodedRequest(NamedTuple):
-    """A decoded request. `body` is None for ApiVersions in an unknown version: answer it in version 0."""
+    """A decoded request. `body` is None for ApiVersions in an unknown version: answer it in version
+    0.
+    """
 
     api: Api
     version: int
@@ -124,7 +126,8 @@ def api_of(request_class: Any) -> Api:
 def decode_request(frame: Buffer) -> DecodedRequest:
     """Decode the request in `frame`; its bytes and records are views of the frame.
 
-    Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata for all topics (9 and later).
+    Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata
+    for all topics (9 and later).
     """
     key, version, correlation_id, client_size = request_header(frame)
     api = APIS.get(key)
@@ -133,9 +136,14 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     if version not in api.versions:
         if key == API_VERSIONS:
             return DecodedRequest(api, version, correlation_id, "", None)
-        raise DecodeError(f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a request has {version}")
+        raise DecodeError(
+            f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a "
+            f"request has {version}"
+        )
     client_id, offset = request_caller(frame, client_size, version >= api.flexible)
-    return DecodedRequest(api, version, correlation_id, client_id, read(api.request, version, frame, offset)[0])
+    return DecodedRequest(
+        api, version, correlation_id, client_id, read(api.request, version, frame, offset)[0]
+    )
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
@@ -148,7 +156,9 @@ def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> l
 def encode_request(body: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """Encode a request frame with its length."""
     api = api_of(body.__class__)
-    return frame_request(api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version))
+    return frame_request(
+        api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version)
+    )
 
 
 def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[int, Any]:
@@ -158,10 +168,16 @@ def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[in
     return correlation_id, read_whole(api.response, version, frame, offset)
 
 
-def api_versions_response(error: Code = Code.NONE, **fields: Any) -> api_versions.ApiVersionsResponse:
-    """Return the response to ApiVersions; `error` is UNSUPPORTED_VERSION for a request without a body."""
+def api_versions_response(
+    error: Code = Code.NONE, **fields: Any
+) -> api_versions.ApiVersionsResponse:
+    """Return the response to ApiVersions; `error` is UNSUPPORTED_VERSION for a request without a
+    body.
+    """
     keys = tuple(
-        api_versions.ApiVersion(api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1])
+        api_versions.ApiVersion(
+            api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1]
+        )
         for api in sorted(APIS.values())
     )
     return api_versions.ApiVersionsResponse(error_code=error, api_keys=keys, **fields)

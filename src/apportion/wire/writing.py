@@ -1,7 +1,10 @@
-"""Makes the writer of one message class in one version: a Python function that knows nothing else, and so loops over nothing.
+"""Makes the writer of one message class in one version: a Python function that knows nothing else,
+and so loops over nothing.
 
-A writer is called with (value, append) and hands its parts, in order, to `append`. It refuses a value that the version cannot
-say: null where there is none, or anything but the default in a field that the version does not have and that may not be ignored.
+A writer is called with (value, append) and hands its parts, in order, to `append`. It refuses a
+value that the version cannot
+say: null where there is none, or anything but the default in a field that the version does not have
+and that may not be ignored.
 """
 
 from itertools import repeat
@@ -26,7 +29,12 @@ from apportion.wire.modified import to_modified
 ARRAYS_BY_COUNT = 33
 ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
 """The varints of one byte, by value."""
-TEXT_ENCODERS = {"string": "{0}.encode()", "text": "{0}.encode()", "utf": "to_modified({0})", "chars": "{0}.encode('utf-16-be')"}
+TEXT_ENCODERS = {
+    "string": "{0}.encode()",
+    "text": "{0}.encode()",
+    "utf": "to_modified({0})",
+    "chars": "{0}.encode('utf-16-be')",
+}
 """The bytes of a text, by kind; the other kinds are bytes."""
 
 
@@ -42,7 +50,9 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def write_all_null_columns(packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]) -> bytes | None:
+def write_all_null_columns(
+    packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]
+) -> bytes | None:
     """The `count` records of these columns, all texts null; None where one of these is not."""
     for place, null in nulls:
         if columns[place].count(None) != count:
@@ -75,7 +85,9 @@ class _Writer(CodecFunctionBuilder):
             constant = packing.pack(*(int(expression) for expression in expressions))
             self.append_unflushed(f"{self.sink}({self.bind(constant)})")
         else:
-            self.append_unflushed(f"{self.sink}({self.bind(packing.pack)}({', '.join(expressions)}))")
+            self.append_unflushed(
+                f"{self.sink}({self.bind(packing.pack)}({', '.join(expressions)}))"
+            )
 
     def structure(self, cls: Any, source: str) -> None:
         """Every field of `source`, which is a value of `cls`, is written."""
@@ -91,11 +103,20 @@ class _Writer(CodecFunctionBuilder):
     def absent(self, field: Field, source: str) -> None:
         """A field that this version cannot say must not say anything."""
         if not field.ignorable:
-            self.append_unflushed(f"if {self.differs(field, source)}: raise Malformed('this version has no such field')")
+            self.append_unflushed(
+                f"if {self.differs(field, source)}: raise Malformed('this version has no "
+                "such field')"
+            )
 
     def says(self, field: Field, source: str) -> str:
-        """A condition: the tagged field is written. Kafka writes a struct that can be null even where it is null."""
-        return "True" if field.kind == "struct" and field.is_nullable(self.version) else self.differs(field, source)
+        """A condition: the tagged field is written. Kafka writes a struct that can be null even
+        where it is null.
+        """
+        return (
+            "True"
+            if field.kind == "struct" and field.is_nullable(self.version)
+            else self.differs(field, source)
+        )
 
     def differs(self, field: Field, source: str) -> str:
         """A condition: the field is not at its default."""
@@ -144,7 +165,10 @@ class _Writer(CodecFunctionBuilder):
         """The length of `value` is written; the name that it has."""
         size = self.fresh_name("n")
         if self.flexible:
-            self.add(f"{size} = len({value}) + 1", f"{self.sink}(ONE_BYTE[{size}] if {size} < 128 else varint({size}))")
+            self.add(
+                f"{size} = len({value}) + 1",
+                f"{self.sink}(ONE_BYTE[{size}] if {size} < 128 else varint({size}))",
+            )
         else:
             self.add(f"{size} = len({value}){' // 2' if field.kind == 'chars' else ''}")
             self.append_fixed(length_code(field), size)
@@ -168,7 +192,9 @@ class _Writer(CodecFunctionBuilder):
             few = self.bind(tuple(Struct(f">{n}{code}").pack for n in range(ARRAYS_BY_COUNT + 1)))
             count = f"{size} - 1" if self.flexible else size
             many = f"pack(f'>{{{count}}}{code}', *{value})"
-            self.add(f"{self.sink}({few}[{count}](*{value}) if {size} <= {ARRAYS_BY_COUNT} else {many})")
+            self.add(
+                f"{self.sink}({few}[{count}](*{value}) if {size} <= {ARRAYS_BY_COUNT} else {many})"
+            )
             return
         item = self.fresh_name("o")
         with self.block(f"for {item} in {value}:"):
@@ -178,13 +204,18 @@ class _Writer(CodecFunctionBuilder):
                 self.structure(element, item)
 
     def columns(self, field: Field, value: str) -> None:
-        """Columns are written as an array: all at once if no element has a text, else one by one."""
+        """Columns are written as an array: all at once if no element has a text, else one by
+        one.
+        """
         assert not self.flexible, f"{field.name} has columns in a flexible version"
         fields, size = fields_of(field), self.fresh_name("n")
         places = [place for place, each in enumerate(fields) if each.is_in(self.version)]
         present = tuple(fields[place] for place in places)
         self.add(f"{size} = len({value}[0])")
-        self.add(f"if any(len(each) != {size} for each in {value}): raise Malformed('its columns differ in length')")
+        self.add(
+            f"if any(len(each) != {size} for each in {value}): raise Malformed('its "
+            "columns differ in length')"
+        )
         for place, each in enumerate(fields):
             if place not in places:
                 with self.inside_field(each.name), self.block(f"for each in {value}[{place}]:"):
@@ -195,32 +226,49 @@ class _Writer(CodecFunctionBuilder):
         row, said = self.fresh_name("o"), self.fresh_name("s")
         if codes:
             taken = ", ".join(f"{value}[{place}]" for place in places)
-            self.add(f"{said} = blank_bytes({self.bind(Struct('>' + codes))}, {self.bind(nulls)}, {size}, [{taken}])")
+            self.add(
+                f"{said} = blank_bytes({self.bind(Struct('>' + codes))}, "
+                f"{self.bind(nulls)}, {size}, [{taken}])"
+            )
             with self.block(f"if {said} is not None:"):
                 self.add(f"{self.sink}({said})")
         if nulls or not codes:
-            with self.block("else:" if codes else "if True:"), self.block(f"for {row} in zip(*{value}, strict=True):"):
+            with (
+                self.block("else:" if codes else "if True:"),
+                self.block(f"for {row} in zip(*{value}, strict=True):"),
+            ):
                 for place, each in zip(places, present, strict=True):
                     with self.inside_field(each.name):
                         self.field(each, f"{row}[{place}]")
 
     def tagged(self, cls: Any, source: str) -> None:
-        """The tagged fields that are not at their defaults are written in the order of their tags."""
-        known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
+        """The tagged fields that are not at their defaults are written in the order of their
+        tags.
+        """
+        known = [
+            field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
+        ]
         if not known:
             self.append_fixed("B", "0")
             return
         said, outer = self.fresh_name("t"), self.sink
         self.add(f"{said} = []")
         for field in sorted(known, key=lambda field: field.tag or 0):
-            parts, body, value = self.fresh_name("w"), self.fresh_name("s"), f"{source}.{field.name}"
+            parts, body, value = (
+                self.fresh_name("w"),
+                self.fresh_name("s"),
+                f"{source}.{field.name}",
+            )
             with self.inside_field(field.name), self.block(f"if {self.says(field, value)}:"):
                 self.sink = self.fresh_name("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)
                 self.add(f"{body} = b''.join({parts})")
                 self.sink = outer
-                self.add(f"{said}.append({self.bind(varint(field.tag or 0))} + varint(len({body})) + {body})")
+                self.add(
+                    f"{said}.append({self.bind(varint(field.tag or 0))} + "
+                    f"varint(len({body})) + {body})"
+                )
         self.add(f"{self.sink}(varint(len({said})) + b''.join({said}))")
 
 

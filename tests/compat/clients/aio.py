@@ -31,7 +31,10 @@ class Client(ConsumerRebalanceListener):
     def produce(self, partitions):
         async def send():
             async with AIOKafkaProducer(bootstrap_servers=self.wish["bootstrap"]) as producer:
-                waits = [await producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions]
+                waits = [
+                    await producer.send(self.wish["topic"], b"x", partition=partition)
+                    for partition in partitions
+                ]
                 return [(done.partition, done.offset) for done in [await each for each in waits]]
 
         return self.run(send())
@@ -64,10 +67,19 @@ class Client(ConsumerRebalanceListener):
 
     def read(self):
         found = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
-        return [(record.partition, record.offset) for records in found.values() for record in records]
+        return [
+            (record.partition, record.offset) for records in found.values() for record in records
+        ]
 
     def commit(self, places):
-        self.run(self.consumer.commit({TopicPartition(self.wish["topic"], each): offset for each, offset in places.items()}))
+        self.run(
+            self.consumer.commit(
+                {
+                    TopicPartition(self.wish["topic"], each): offset
+                    for each, offset in places.items()
+                }
+            )
+        )
 
     def leave(self):
         self.run(self.consumer.stop())

@@ -21,7 +21,9 @@ class Client:
                 self.wish["topic"],
                 b"x",
                 partition=partition,
-                on_delivery=lambda error, message: sent.append((message.partition(), message.offset())),
+                on_delivery=lambda error, message: sent.append(
+                    (message.partition(), message.offset())
+                ),
             )
         assert producer.flush(20) == 0
         return sent
@@ -43,10 +45,14 @@ class Client:
             config["session.timeout.ms"] = self.wish["session_ms"]
             config["heartbeat.interval.ms"] = self.wish["heartbeat_ms"]
         self.consumer = Consumer(config)
-        self.consumer.subscribe([self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked)
+        self.consumer.subscribe(
+            [self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked
+        )
 
     def assigned(self, consumer, places):
-        (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(places)
+        (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(
+            places
+        )
         self.share.given(place.partition for place in places)
 
     def revoked(self, consumer, places):
@@ -62,7 +68,10 @@ class Client:
         return [(message.partition(), message.offset()) for message in messages]
 
     def commit(self, places):
-        offsets = [TopicPartition(self.wish["topic"], partition, offset) for partition, offset in places.items()]
+        offsets = [
+            TopicPartition(self.wish["topic"], partition, offset)
+            for partition, offset in places.items()
+        ]
         done = self.consumer.commit(offsets=offsets, asynchronous=False)
         assert [place.error for place in done if place.error] == []
 

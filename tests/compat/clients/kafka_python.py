@@ -7,15 +7,28 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from lines import READ_S, play
 
 from apportion.adapters import kafka_python as adapted
-from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka import (
+    ConsumerRebalanceListener,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 
 JOIN_S = 5
-"""How long a poll may last while it joins. What a join brings when its poll has ended, 3.0.12 forgets, and joins again or never."""
+"""How long a poll may last while it joins. What a join brings when its poll has ended, 3.0.12
+forgets, and joins again or never.
+"""
 
 ASSIGNORS = {
     **{
         kind.name: (KafkaConsumer, kind)
-        for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor)
+        for kind in (
+            RangePartitionAssignor,
+            RoundRobinPartitionAssignor,
+            StickyPartitionAssignor,
+            CooperativeStickyAssignor,
+        )
     },
     "apportion sticky": (adapted.KafkaConsumer, adapted.KafkaPythonSticky),
     "apportion cooperative-sticky": (adapted.KafkaConsumer, adapted.KafkaPythonCooperativeSticky),
@@ -31,7 +44,9 @@ class Client(ConsumerRebalanceListener):
 
     def produce(self, partitions):
         producer = KafkaProducer(bootstrap_servers=self.wish["bootstrap"])
-        waits = [producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions]
+        waits = [
+            producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions
+        ]
         producer.flush(20)
         sent = [(done.partition, done.offset) for done in (each.get(20) for each in waits)]
         producer.close()
@@ -52,7 +67,8 @@ class Client(ConsumerRebalanceListener):
             enable_auto_commit=False,
         )
         self.consumer.subscribe([self.wish["topic"]], listener=self)
-        self.consumer.partitions_for_topic(self.wish["topic"])  # a leader that does not know it yet would soon join again
+        # a leader that does not know it yet would soon join again
+        self.consumer.partitions_for_topic(self.wish["topic"])
 
     def on_partitions_assigned(self, assigned):
         self.share.given(place.partition for place in assigned)
@@ -65,11 +81,18 @@ class Client(ConsumerRebalanceListener):
 
     def read(self):
         found = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
-        return [(record.partition, record.offset) for records in found.values() for record in records]
+        return [
+            (record.partition, record.offset) for records in found.values() for record in records
+        ]
 
     def commit(self, places):
         topic = self.wish["topic"]
-        self.consumer.commit({TopicPartition(topic, each): OffsetAndMetadata(offset, "", -1) for each, offset in places.items()})
+        self.consumer.commit(
+            {
+                TopicPartition(topic, each): OffsetAndMetadata(offset, "", -1)
+                for each, offset in places.items()
+            }
+        )
 
     def leave(self):
         self.consumer.close()

@@ -1,8 +1,10 @@
-"""How a Python driver is told what to do and tells what happens: lines of JSON, orders on stdin, facts on stdout.
+"""How a Python driver is told what to do and tells what happens: lines of JSON, orders on stdin,
+facts on stdout.
 
-Orders: {"do": "produce", "partitions": [one for each record]}, {"do": "join"}, {"do": "commit"}, {"do": "leave"}.
-Facts: {"produced": [[partition, offset], ...]}, {"owned": [partition, ...]} at each assignment and revocation,
-{"read": [partition, offset]}, {"committed": [[partition, next offset], ...]}, {"left": true}.
+Orders: {"do": "produce", "partitions": [one for each record]}, {"do": "join"}, {"do": "commit"},
+{"do": "leave"}. Facts: {"produced": [[partition, offset], ...]}, {"owned": [partition, ...]} at
+each assignment and revocation, {"read": [partition, offset]}, {"committed": [[partition, next
+offset], ...]}, {"left": true}.
 """
 
 import json
@@ -45,7 +47,11 @@ class Share:
 
     def read_up_to(self):
         """{partition: next offset}, for the partitions of which something was read."""
-        return {partition: place for partition, place in sorted(self.positions.items()) if place is not None}
+        return {
+            partition: place
+            for partition, place in sorted(self.positions.items())
+            if place is not None
+        }
 
 
 def listen(orders):
@@ -56,9 +62,11 @@ def listen(orders):
 
 
 def play(kind):
-    """The client `kind(wish, share)` has done what it was told, up to its leave; the wish is the program's argument.
+    """The client `kind(wish, share)` has done what it was told, up to its leave; the wish is the
+    program's argument.
 
-    It has produce(partitions) -> places, join(), read() -> places, commit({partition: next offset}) and leave().
+    It has produce(partitions) -> places, join(), read() -> places, commit({partition: next offset})
+    and leave().
     """
     orders, share = SimpleQueue(), Share()
     threading.Thread(target=listen, args=(orders,), daemon=True).start()

@@ -1,6 +1,8 @@
-"""Members of groups in Java: one JVM holds as many as it is told to, and each tells what happens to it.
+"""Members of groups in Java: one JVM holds as many as it is told to, and each tells what happens to
+it.
 
-It decides how `Members.java` is compiled, started and spoken to, and refuses to know what a good story is: see `story.py`.
+It decides how `Members.java` is compiled, started and spoken to, and refuses to know what a good
+story is: see `story.py`.
 """
 
 import json
@@ -33,28 +35,50 @@ ASSIGNORS = {
 
 
 def classpath_in(directory, sources=(SOURCE,), pom=POM):
-    """The classpath with the compiled `sources` and the jars that they need. Raises KafkaMissing."""
+    """The classpath with the compiled `sources` and the jars that they need. Raises
+    KafkaMissing.
+    """
     compiler = Path(java_program()).with_name("javac")
     compiler = str(compiler) if compiler.exists() else shutil.which("javac")
     if not compiler:
-        raise KafkaMissing("javac is neither beside java nor on the PATH (a JDK has it); it compiles the Java members.")
+        raise KafkaMissing(
+            "javac is neither beside java nor on the PATH (a JDK has it); it compiles the "
+            "Java members."
+        )
     jars = f"{jars_of(pom).resolve()}/*"
     done = subprocess.run(
-        [compiler, "-nowarn", "-cp", jars, "-d", str(directory), *map(str, sources)], capture_output=True, text=True
+        [compiler, "-nowarn", "-cp", jars, "-d", str(directory), *map(str, sources)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return f"{directory}{os.pathsep}{jars}"
 
 
 def classic(*assignors, **more):
-    """The properties of a classic member; `group_instance_id="a"` stands for group.instance.id=a."""
-    strategy = ",".join(f"org.apache.kafka.clients.consumer.{ASSIGNORS[each]}" for each in assignors)
-    return {**QUICK, "group.protocol": "classic", "partition.assignment.strategy": strategy, **dotted(more)}
+    """The properties of a classic member; `group_instance_id="a"` stands for
+    group.instance.id=a.
+    """
+    strategy = ",".join(
+        f"org.apache.kafka.clients.consumer.{ASSIGNORS[each]}" for each in assignors
+    )
+    return {
+        **QUICK,
+        "group.protocol": "classic",
+        "partition.assignment.strategy": strategy,
+        **dotted(more),
+    }
 
 
 def modern(**more):
-    """The properties of a member that speaks the consumer protocol; the broker sets its timeouts."""
-    mine = {name: value for name, value in QUICK.items() if name not in ("session.timeout.ms", "heartbeat.interval.ms")}
+    """The properties of a member that speaks the consumer protocol; the broker sets its
+    timeouts.
+    """
+    mine = {
+        name: value
+        for name, value in QUICK.items()
+        if name not in ("session.timeout.ms", "heartbeat.interval.ms")
+    }
     return {**mine, "group.protocol": "consumer", **dotted(more)}
 
 
@@ -63,14 +87,22 @@ def dotted(options):
 
 
 class Program:
-    """One process of Java, told and heard by lines of JSON; `actors` live in it, and die with it."""
+    """One process of Java, told and heard by lines of JSON; `actors` live in it, and die with
+    it.
+    """
 
     def __init__(self, command, directory, name):
         self.path = directory / f"{name}.jsonl"
         self.errors = directory / f"{name}.err"
         self.actors = []
         with self.path.open("wb") as out, self.errors.open("wb") as errors:
-            self.process = subprocess.Popen([java_program(), *command], stdin=subprocess.PIPE, stdout=out, stderr=errors, text=True)
+            self.process = subprocess.Popen(
+                [java_program(), *command],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=errors,
+                text=True,
+            )
 
     def tell(self, order):
         """The order is on its way."""
@@ -103,18 +135,39 @@ class Jvm(Program):
 
     def join(self, name, bootstrap, group, topics, config):
         """A member that reads `topics` and commits after every poll."""
-        fixed = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "auto.offset.reset": "earliest"}
+        fixed = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": name,
+            "auto.offset.reset": "earliest",
+        }
         fixed |= {"enable.auto.commit": "false"}
         return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
 
     def produce(self, name, bootstrap, topic, count, pause_ms=0):
-        """A producer of `count` records, -1: until it is told to leave; `produced` is what it says at its end."""
+        """A producer of `count` records, -1: until it is told to leave; `produced` is what it says
+        at its end.
+        """
         fixed = {"bootstrap.servers": bootstrap, "client.id": name, "linger.ms": 1}
-        return self._actor(name, {"do": "produce", "topic": topic, "count": count, "pause_ms": pause_ms, "config": fixed})
+        return self._actor(
+            name,
+            {
+                "do": "produce",
+                "topic": topic,
+                "count": count,
+                "pause_ms": pause_ms,
+                "config": fixed,
+            },
+        )
 
     def remove(self, name, bootstrap, group, instance):
         """An admin that takes a static member out of its group, whether it is there or not."""
-        order = {"do": "remove", "group": group, "instance": instance, "config": {"bootstrap.servers": bootstrap}}
+        order = {
+            "do": "remove",
+            "group": group,
+            "instance": instance,
+            "config": {"bootstrap.servers": bootstrap},
+        }
         return self._actor(name, order)
 
     def _actor(self, name, order):

@@ -10,14 +10,19 @@ NUMBERS = itertools.count(1)
 
 
 class Stage:
-    """Where members play; `resident` is the JVM of the producers, `sent` what was produced by `produce`."""
+    """Where members play; `resident` is the JVM of the producers, `sent` what was produced by
+    `produce`.
+    """
 
     def __init__(self, bootstrap, resident, partitions):
         number = next(NUMBERS)
         self.topic, self.group = f"t{number}", f"g{number}"
         self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
-        # Without recovery: what librdkafka 2.16 was asked while it bootstraps anew may wait for ever.
-        self.admin = AdminClient({"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none"})
+        # Without recovery: what librdkafka 2.16 was asked while it bootstraps anew may wait for
+        # ever.
+        self.admin = AdminClient(
+            {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none"}
+        )
         self.admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result(20)
         self.sent = []
         self._bootstrap, self._resident = bootstrap, resident
@@ -36,11 +41,15 @@ class Stage:
 
     def flow(self, pause_ms):
         """A producer that goes on until it is told to leave; then it has `records`."""
-        return self._resident.produce(f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms)
+        return self._resident.produce(
+            f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms
+        )
 
     def remove(self, instance):
         """Java's admin has taken the static member out of the group."""
-        admin = self._resident.remove(f"{self.group} remover of {instance}", self._bootstrap, self.group, instance)
+        admin = self._resident.remove(
+            f"{self.group} remover of {instance}", self._bootstrap, self.group, instance
+        )
         until(lambda: admin.told("closed"), f"{instance} is removed")
 
     def grow(self, partitions):

@@ -1,6 +1,8 @@
-"""What the members of a group told, read as one story: who owned what when, what was read, what was committed.
+"""What the members of a group told, read as one story: who owned what when, what was read, what was
+committed.
 
-Members tell JSON lines into a file: {"name", "at" (ms of the wall clock), "event", ...}. The events are those of `Members.java`.
+Members tell JSON lines into a file: {"name", "at" (ms of the wall clock), "event", ...}. The events
+are those of `Members.java`.
 """
 
 import json
@@ -51,12 +53,16 @@ class Actor:
     @property
     def generation(self):
         """The generation (or epoch) that it told last; -1 before the first."""
-        return next((each["generation"] for each in reversed(self.events) if "generation" in each), -1)
+        return next(
+            (each["generation"] for each in reversed(self.events) if "generation" in each), -1
+        )
 
     @property
     def records(self):
         """What it has read or produced, in order."""
-        return [tuple(record) for each in self.told("read", "produced") for record in each["records"]]
+        return [
+            tuple(record) for each in self.told("read", "produced") for record in each["records"]
+        ]
 
     def leave(self):
         """It has closed itself in order, if it had not before."""
@@ -72,42 +78,66 @@ class Actor:
 
     def crashed(self):
         """Its process was killed just now."""
-        self._crash = [{"name": self.name, "at": time.time() * 1000, "event": "crashed", "partitions": self.owned, "owned": []}]
+        self._crash = [
+            {
+                "name": self.name,
+                "at": time.time() * 1000,
+                "event": "crashed",
+                "partitions": self.owned,
+                "owned": [],
+            }
+        ]
 
 
 def until(condition, what, within_s=DEADLINE_SECONDS):
     """`condition` has come true; how many seconds that took."""
     start = time.monotonic()
     while not condition():
-        assert time.monotonic() - start < within_s, f"still not: {what() if callable(what) else what}"
+        assert time.monotonic() - start < within_s, (
+            f"still not: {what() if callable(what) else what}"
+        )
         time.sleep(0.02)
     return time.monotonic() - start
 
 
 def shared_by(partitions, *actors):
-    """True when these own all partitions, each of them once and nobody more than one above another."""
+    """True when these own all partitions, each of them once and nobody more than one above
+    another.
+    """
     owned = [actor.owned for actor in actors]
     sizes = [len(each) for each in owned]
-    return sorted(name for each in owned for name in each) == sorted(partitions) and max(sizes) - min(sizes) <= 1
+    return (
+        sorted(name for each in owned for name in each) == sorted(partitions)
+        and max(sizes) - min(sizes) <= 1
+    )
 
 
 def settled(partitions, *actors):
     """These have come to share all partitions; how many seconds that took."""
     return until(
         lambda: shared_by(partitions, *actors),
-        lambda: f"{len(actors)} share {len(partitions)}: {[(actor.name, actor.generation, actor.owned) for actor in actors]}",
+        lambda: (
+            f"{len(actors)} share {len(partitions)}: "
+            f"{[(actor.name, actor.generation, actor.owned) for actor in actors]}"
+        ),
     )
 
 
 def timeline(actors):
-    """Every event of everybody in order of time; within one millisecond what gives a partition up stands first."""
-    return sorted((each for actor in actors for each in actor.events), key=lambda each: (each["at"], each["event"] not in GIVING))
+    """Every event of everybody in order of time; within one millisecond what gives a partition up
+    stands first.
+    """
+    return sorted(
+        (each for actor in actors for each in actor.events),
+        key=lambda each: (each["at"], each["event"] not in GIVING),
+    )
 
 
 def quarrels(actors):
     """The moments at which two owned the same partition: (partition, who had it, who got it).
 
-    Who is told later that it has lost the partition did not own it any more: the group had put it out, and may not wait for it.
+    Who is told later that it has lost the partition did not own it any more: the group had put it
+    out, and may not wait for it.
     """
     owner, found = {}, {}
     for each in timeline(actors):
@@ -125,7 +155,9 @@ def quarrels(actors):
 
 
 def vacancies_ms(actors, since=0, to=float("inf")):
-    """For each partition that was owned once, the longest time between `since` and `to` (ms) that nobody owned it."""
+    """For each partition that was owned once, the longest time between `since` and `to` (ms) that
+    nobody owned it.
+    """
     left, longest = {}, defaultdict(int)
     for each in timeline(actors):
         if each["event"] in GIVING:
@@ -148,14 +180,20 @@ def committed_by(actors):
 
 
 def unexplained_repeats(actors):
-    """Records that somebody read after a member had told that it committed past them: (record, who read it)."""
+    """Records that somebody read after a member had told that it committed past them: (record, who
+    read it).
+    """
     committed, found = defaultdict(int), []
     for each in timeline(actors):
         if each["event"] == "committed":
             for topic, partition, offset in each["offsets"]:
                 committed[topic, partition] = max(committed[topic, partition], offset)
         elif each["event"] == "read":
-            found += [(record, each["name"]) for record in map(tuple, each["records"]) if record[2] < committed[record[:2]]]
+            found += [
+                (record, each["name"])
+                for record in map(tuple, each["records"])
+                if record[2] < committed[record[:2]]
+            ]
     return found
 
 
@@ -166,4 +204,7 @@ def all_read(records, actors):
     def missing():
         return wanted - {record for actor in actors for record in actor.records}
 
-    return until(lambda: not missing(), lambda: f"{len(missing())} records are not read, such as {sorted(missing())[:5]}")
+    return until(
+        lambda: not missing(),
+        lambda: f"{len(missing())} records are not read, such as {sorted(missing())[:5]}",
+    )

@@ -1,4 +1,6 @@
-"""Members in Python that tell the same lines as those in Java: a thread of this process each, for groups that Java is in too."""
+"""Members in Python that tell the same lines as those in Java: a thread of this process each, for
+groups that Java is in too.
+"""
 
 import json
 import threading
@@ -25,7 +27,9 @@ class Told:
         self._owned = set()
 
     def say(self, event, **what):
-        self._out.write(json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n")
+        self._out.write(
+            json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n"
+        )
 
     def given(self, places):
         """These partitions have come."""
@@ -65,7 +69,9 @@ def joined(work, name, directory, *arguments):
 
 
 def librdkafka(told, bootstrap, group, topic, protocol):
-    """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and before it gives anything up."""
+    """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and
+    before it gives anything up.
+    """
     classic = {
         "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": SESSION_MS,
@@ -87,13 +93,18 @@ def librdkafka(told, bootstrap, group, topic, protocol):
 
     def commit():
         if uncommitted:
-            offsets = [confluent_kafka.TopicPartition(*place, offset) for place, offset in uncommitted.items()]
+            offsets = [
+                confluent_kafka.TopicPartition(*place, offset)
+                for place, offset in uncommitted.items()
+            ]
             try:
                 consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException as refused:
                 told.say("refused", why=str(refused))
             else:
-                told.say("committed", offsets=[[*place, offset] for place, offset in uncommitted.items()])
+                told.say(
+                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
+                )
                 uncommitted.clear()
 
     def assigned(consumer, places):
@@ -111,7 +122,9 @@ def librdkafka(told, bootstrap, group, topic, protocol):
 
         return give_up
 
-    consumer.subscribe([topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost"))
+    consumer.subscribe(
+        [topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost")
+    )
     while not told.stop.is_set():
         messages = [each for each in consumer.consume(500, 0.05) if each.error() is None]
         told.read([(each.topic(), each.partition(), each.offset()) for each in messages])
@@ -121,7 +134,9 @@ def librdkafka(told, bootstrap, group, topic, protocol):
 
 
 def ours(told, bootstrap, group, topic, protocol):
-    """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka` does."""
+    """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka`
+    does.
+    """
     classic = {
         "partition_assignment_strategy": ("cooperative-sticky",),
         "session_timeout_ms": SESSION_MS,
@@ -133,11 +148,15 @@ def ours(told, bootstrap, group, topic, protocol):
     def commit():
         if uncommitted:
             try:
-                consumer.commit({TopicPartition(*place): offset for place, offset in uncommitted.items()})
+                consumer.commit(
+                    {TopicPartition(*place): offset for place, offset in uncommitted.items()}
+                )
             except Refused as refused:
                 told.say("refused", why=str(refused))
             else:
-                told.say("committed", offsets=[[*place, offset] for place, offset in uncommitted.items()])
+                told.say(
+                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
+                )
                 uncommitted.clear()
 
     def given_up(event):
@@ -158,7 +177,9 @@ def ours(told, bootstrap, group, topic, protocol):
         group_protocol=protocol,
         **(classic if protocol == "classic" else {}),
         auto_offset_reset="earliest",
-        on_assigned=lambda places: told.given([f"{each.topic}-{each.partition}" for each in places]),
+        on_assigned=lambda places: told.given(
+            [f"{each.topic}-{each.partition}" for each in places]
+        ),
         on_revoked=given_up("revoked"),
         on_lost=given_up("lost"),
     )

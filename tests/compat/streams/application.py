@@ -1,4 +1,6 @@
-"""One application with topics of its own on a broker: its instances, what it is fed, and where everything stands."""
+"""One application with topics of its own on a broker: its instances, what it is fed, and where
+everything stands.
+"""
 
 import itertools
 import random
@@ -20,7 +22,8 @@ from tests.compat.streams.ledger import Ledger
 NUMBERS = itertools.count(1)
 VOCABULARY = ["rain", "wind", "sun", "snow", "hail", "fog", "dew", "frost", "storm", "cloud"]
 PAUSE_S = 0.004
-SETTLED_WITHIN_S = 100  # so that a probing rebalance, which comes after a minute, is waited for where a leader wants one
+# so that a probing rebalance, which comes after a minute, is waited for where a leader wants one
+SETTLED_WITHIN_S = 100
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 
 
@@ -42,40 +45,66 @@ RECORDS = {"words": lines, "flights": departures}
 
 
 class Application:
-    """What is counted is in `ledger`; `group` is the application's id. sources, words: partitions of its source and in between."""
+    """What is counted is in `ledger`; `group` is the application's id. sources, words: partitions
+    of its source and in between.
+    """
 
     def __init__(self, bootstrap, splitter, *, sources=4, words=6):
         number = next(NUMBERS)
         self.bootstrap = bootstrap
         self.group = f"counters{number}"
         self.source, self.sink = f"{splitter}{number}", f"counted{number}"
-        self.between, self.changelog = f"{self.group}-words-repartition", f"{self.group}-counts-changelog"
-        self.tasks = [f"0_{each}" for each in range(sources)] + [f"1_{each}" for each in range(words)]
+        self.between, self.changelog = (
+            f"{self.group}-words-repartition",
+            f"{self.group}-counts-changelog",
+        )
+        self.tasks = [f"0_{each}" for each in range(sources)] + [
+            f"1_{each}" for each in range(words)
+        ]
         self.stateful = [task for task in self.tasks if task[0] == "1"]
         self.words = words
         self.instances = []
         self.ledger = Ledger()
-        self._fixed = {"splitter": splitter, "source": self.source, "sink": self.sink, "partitions": words}
+        self._fixed = {
+            "splitter": splitter,
+            "source": self.source,
+            "sink": self.sink,
+            "partitions": words,
+        }
         self._records = RECORDS[splitter]()
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none", **QUIET})
-        made = self._admin.create_topics([NewTopic(self.source, sources, 1), NewTopic(self.sink, 2, 1)])
+        self._admin = AdminClient(
+            {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none", **QUIET}
+        )
+        made = self._admin.create_topics(
+            [NewTopic(self.source, sources, 1), NewTopic(self.sink, 2, 1)]
+        )
         for each in made.values():
             each.result(20)
 
     def start(self, program, name, directory, **config):
-        """An instance in that process, with its state under `directory`; num_standby_replicas=1 stands for that property."""
-        fixed = {"bootstrap.servers": self.bootstrap, "application.id": self.group, "client.id": f"{self.group}-{name}"}
+        """An instance in that process, with its state under `directory`; num_standby_replicas=1
+        stands for that property.
+        """
+        fixed = {
+            "bootstrap.servers": self.bootstrap,
+            "application.id": self.group,
+            "client.id": f"{self.group}-{name}",
+        }
         more = {key.replace("_", "."): value for key, value in config.items()}
         fixed |= {"state.dir": str(directory / name), "application.server": f"{name}:1"}
-        instance = program.start(f"{self.group} {name} {len(self.instances)}", self._fixed, fixed | more)
+        instance = program.start(
+            f"{self.group} {name} {len(self.instances)}", self._fixed, fixed | more
+        )
         self.instances.append(instance)
         return instance
 
     def settled(self, *instances, standbys=0):
-        """These share all tasks: each is active once, and has that many copies elsewhere if it has a state. How long that took.
+        """These share all tasks: each is active once, and has that many copies elsewhere if it has
+        a state. How long that took.
 
-        Nobody has more than one above another. Of copies the leader's word is taken where the metadata version has one: a thread
-        tells its tasks as they were when it began to run, and a copy may have had to wait for another thread to let go of it.
+        Nobody has more than one above another. Of copies the leader's word is taken where the
+        metadata version has one: a thread tells its tasks as they were when it began to run, and a
+        copy may have had to wait for another thread to let go of it.
         """
 
         def shared():
@@ -85,13 +114,19 @@ class Application:
             active = [task for each in instances for task in each.active]
             if sorted(active) != self.tasks or max(sizes) - min(sizes) > 1:
                 return False
-            return not standbys or (all(each.standby for each in instances) and self._have_copies(instances, standbys))
+            return not standbys or (
+                all(each.standby for each in instances) and self._have_copies(instances, standbys)
+            )
 
         def shown():
             told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
             return "\n".join([*told, f"the leader's word: {instances[0].report()}"])
 
-        return until(shared, lambda: f"{len(instances)} share the tasks of {self.group}:\n{shown()}", SETTLED_WITHIN_S)
+        return until(
+            shared,
+            lambda: f"{len(instances)} share the tasks of {self.group}:\n{shown()}",
+            SETTLED_WITHIN_S,
+        )
 
     def _have_copies(self, instances, standbys):
         """Whether each task with a state has so many copies, none of them where it is active."""
@@ -99,12 +134,19 @@ class Application:
         wanted = sorted(f"{topic}-{number}" for topic, number in self.partitions_of(self.stateful))
         copies = sorted(partition for each in hosts for partition in each["standby"])
         if not copies:  # below version 6, in which nobody is told where copies are
-            return sorted(task for each in instances for task in each.standby) == sorted(self.stateful * standbys)
-        return copies == sorted(wanted * standbys) and all(not set(each["active"]) & set(each["standby"]) for each in hosts)
+            return sorted(task for each in instances for task in each.standby) == sorted(
+                self.stateful * standbys
+            )
+        return copies == sorted(wanted * standbys) and all(
+            not set(each["active"]) & set(each["standby"]) for each in hosts
+        )
 
     def partitions_of(self, tasks):
         """The (topic, partition) that these tasks read."""
-        return [(self.source if task.startswith("0_") else self.between, int(task[2:])) for task in tasks]
+        return [
+            (self.source if task.startswith("0_") else self.between, int(task[2:]))
+            for task in tasks
+        ]
 
     def feed(self, count):
         """So many records more are in the source."""
@@ -113,7 +155,9 @@ class Application:
 
     @contextmanager
     def flow(self):
-        """Records come one by one from here to the end of the block, and all of them have arrived then."""
+        """Records come one by one from here to the end of the block, and all of them have arrived
+        then.
+        """
         flow = Flow(self.bootstrap, self.source, self._records, self.ledger)
         flow.start()
         try:
@@ -127,17 +171,29 @@ class Application:
         """{(topic, partition): offset} as the group has committed."""
         asked = ConsumerGroupTopicPartitions(self.group)
         found = self._admin.list_consumer_group_offsets([asked])[self.group].result(20)
-        return {(each.topic, each.partition): each.offset for each in found.topic_partitions if each.offset >= 0}
+        return {
+            (each.topic, each.partition): each.offset
+            for each in found.topic_partitions
+            if each.offset >= 0
+        }
 
     def bounds(self, topic):
         """{(topic, partition): (start, end)} of its logs."""
         with self._reader() as reader:
-            return {place: reader.get_watermark_offsets(TopicPartition(*place), 10) for place in self._places(topic)}
+            return {
+                place: reader.get_watermark_offsets(TopicPartition(*place), 10)
+                for place in self._places(topic)
+            }
 
     def spoken(self):
-        """The version of Kafka Streams' metadata in each instance's subscription, once the group is stable."""
+        """The version of Kafka Streams' metadata in each instance's subscription, once the group is
+        stable.
+        """
         asked = []
-        until(lambda: asked.append(self._described()) or asked[-1].group_state == "Stable", f"{self.group} is stable")
+        until(
+            lambda: asked.append(self._described()) or asked[-1].group_state == "Stable",
+            f"{self.group} is stable",
+        )
         found = {}
         for member in asked[-1].members:
             said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
@@ -148,27 +204,40 @@ class Application:
     def _described(self):
         cluster = Cluster(self.bootstrap)
         try:
-            return cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group).groups[0]
+            return cluster.call(
+                DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group
+            ).groups[0]
         finally:
             cluster.close()
 
     def purged(self):
         """All that was read in between has been deleted."""
-        until(lambda: all(start == end for start, end in self.bounds(self.between).values()), "what was read is deleted")
+        until(
+            lambda: all(start == end for start, end in self.bounds(self.between).values()),
+            "what was read is deleted",
+        )
         return True
 
     def words_of(self, taken):
-        """The places of the words that came of these records: {(topic, partition): offsets}, of the source or from in between."""
+        """The places of the words that came of these records: {(topic, partition): offsets}, of the
+        source or from in between.
+        """
         places = {
             place
             for each in self.instances
             for topic, partition, offset, place in each.took
             if offset in taken.get((topic, partition), ())
         }
-        return {f"{place}#{number}" for place in places for number in range(len(self.ledger.words_at(place)))} | places
+        return {
+            f"{place}#{number}"
+            for place in places
+            for number in range(len(self.ledger.words_at(place)))
+        } | places
 
     def counted(self):
-        """Every word of every record has been counted and its count has come to the sink; what was counted, told by the ledger."""
+        """Every word of every record has been counted and its count has come to the sink; what was
+        counted, told by the ledger.
+        """
         with self._following(self.changelog) as changes, self._following(self.sink) as results:
 
             def done():
@@ -191,14 +260,23 @@ class Application:
 
     @contextmanager
     def _reader(self):
-        reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "readers", "enable.auto.commit": False, **QUIET})
+        reader = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "readers",
+                "enable.auto.commit": False,
+                **QUIET,
+            }
+        )
         try:
             yield reader
         finally:
             reader.close()
 
     def _places(self, topic):
-        return [(topic, each) for each in self._admin.list_topics(topic, 10).topics[topic].partitions]
+        return [
+            (topic, each) for each in self._admin.list_topics(topic, 10).topics[topic].partitions
+        ]
 
 
 class Flow(threading.Thread):
@@ -210,12 +288,17 @@ class Flow(threading.Thread):
         self.sent = 0
         self.failed = []
         self._topic, self._records, self._ledger = topic, records, ledger
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1, **QUIET})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1, **QUIET}
+        )
 
     def run(self):
         for key, value, words in self._records:
             self._producer.produce(
-                self._topic, value, key, on_delivery=lambda error, sent, words=words: self._told(error, sent, words)
+                self._topic,
+                value,
+                key,
+                on_delivery=lambda error, sent, words=words: self._told(error, sent, words),
             )
             self._producer.poll(0)
             if self.stopping.wait(PAUSE_S):
@@ -232,7 +315,11 @@ class Flow(threading.Thread):
 
 def repeats(instances):
     """{(topic, partition): the offsets that were taken more than once, in order}."""
-    taken = Counter((topic, partition, offset) for each in instances for topic, partition, offset, _ in each.took)
+    taken = Counter(
+        (topic, partition, offset)
+        for each in instances
+        for topic, partition, offset, _ in each.took
+    )
     found = {}
     for topic, partition, offset in sorted(place for place, times in taken.items() if times > 1):
         found.setdefault((topic, partition), []).append(offset)

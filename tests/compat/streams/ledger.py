@@ -1,7 +1,8 @@
 """What was fed to an application, what it has counted, and the laws between the two.
 
-A count is "3 lines-0@17#2": the third of its word, made by word 2 of the record at offset 17 of lines-0. So the changelog of the
-store says of every single count what it came from, also after a crash.
+A count is "3 lines-0@17#2": the third of its word, made by word 2 of the record at offset 17 of
+lines-0. So the changelog of the store says of every single count what it came from, also after a
+crash.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +17,8 @@ class Ledger:
 
     def begin(self):
         """Nothing was read of the application's results."""
-        self.changes = defaultdict(list)  # word -> (count, place of the word), in the order of the changelog
+        # word -> (count, place of the word), in the order of the changelog
+        self.changes = defaultdict(list)
         self.results = defaultdict(list)  # word -> counts, in the order of the sink
 
     def fed(self, place, words):
@@ -49,15 +51,22 @@ class Ledger:
     def is_done(self):
         """Every word that was fed is counted, and the sink has the last count."""
         return not self._uncounted() and all(
-            word in self.results and self.results[word][-1] == changes[-1][0] for word, changes in self.changes.items()
+            word in self.results and self.results[word][-1] == changes[-1][0]
+            for word, changes in self.changes.items()
         )
 
     def missing(self):
         """In words, what is not there yet."""
-        return f"all is counted: {sum(map(len, self._uncounted().values()))} of {len(self._fed)} records' words are not"
+        return (
+            f"all is counted: {sum(map(len, self._uncounted().values()))} of {len(self._fed)} "
+            "records' words are not"
+        )
 
     def _uncounted(self):
-        left = {word: places - {place for _, place in self.changes[word]} for word, places in self.wanted.items()}
+        left = {
+            word: places - {place for _, place in self.changes[word]}
+            for word, places in self.wanted.items()
+        }
         return {word: places for word, places in left.items() if places}
 
     @property
@@ -67,11 +76,15 @@ class Ledger:
 
     @property
     def gaps(self):
-        """[(word, count before, count)] where a count is not one more than the one before it: something was forgotten."""
+        """[(word, count before, count)] where a count is not one more than the one before it:
+        something was forgotten.
+        """
         return [
             (word, before, count)
             for word, changes in self.changes.items()
-            for before, (count, _) in zip([0, *(count for count, _ in changes)], changes, strict=False)
+            for before, (count, _) in zip(
+                [0, *(count for count, _ in changes)], changes, strict=False
+            )
             if count != before + 1
         ]
 
@@ -82,10 +95,17 @@ class Ledger:
         return {place: count - 1 for place, count in times.items() if count > 1}
 
     def agrees(self):
-        """Each count is the number of its words in the source, and of those that were counted again; nothing else was counted."""
+        """Each count is the number of its words in the source, and of those that were counted
+        again; nothing else was counted.
+        """
         wanted, again = self.wanted, self.repeated
         assert self.gaps == []
-        assert {word: {place for _, place in changes} for word, changes in self.changes.items()} == wanted
-        assert self.counts == {word: len(places) + sum(again.get(place, 0) for place in places) for word, places in wanted.items()}
+        assert {
+            word: {place for _, place in changes} for word, changes in self.changes.items()
+        } == wanted
+        assert self.counts == {
+            word: len(places) + sum(again.get(place, 0) for place in places)
+            for word, places in wanted.items()
+        }
         assert {word: counts[-1] for word, counts in self.results.items()} == self.counts
         return True

@@ -1,6 +1,8 @@
-"""Instances of Kafka Streams applications: one JVM holds as many as it is told to, and each tells what happens to it.
+"""Instances of Kafka Streams applications: one JVM holds as many as it is told to, and each tells
+what happens to it.
 
-It decides how `Counters.java` is compiled, started and spoken to, with either release, and refuses to know what is right to count.
+It decides how `Counters.java` is compiled, started and spoken to, with either release, and refuses
+to know what is right to count.
 """
 
 import os
@@ -10,12 +12,16 @@ from tests.compat.java.jvm import Program, classpath_in
 from tests.compat.java.story import Actor, until
 
 HERE = Path(__file__).parent
-RELEASES = {  # release of Kafka Streams -> its jars, and where what it calls otherwise than others stands
+# release of Kafka Streams -> its jars, and where what it calls otherwise than others stands
+RELEASES = {
     "4.3.1": ("pom.xml", "modern"),
     "3.9.1": ("pom-3.9.xml", "modern"),
     "2.8.2": ("pom-2.8.xml", "former"),
 }
-TIMES = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS")
+TIMES = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+)
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *TIMES)
 
 QUICK = {  # the defaults of an application suit a data centre
@@ -24,7 +30,8 @@ QUICK = {  # the defaults of an application suit a data centre
     "commit.interval.ms": 200,
     "poll.ms": 50,
     "probing.rebalance.interval.ms": 60_000,  # the least it may be
-    "acceptable.recovery.lag": 2**62,  # else who is slow to feed it waits for a probing rebalance, and that comes in a minute
+    # else who is slow to feed it waits for a probing rebalance, and that comes in a minute
+    "acceptable.recovery.lag": 2**62,
     "repartition.purge.interval.ms": 500,
     "statestore.cache.max.bytes": 0,  # every count is told
     "metadata.max.age.ms": 1000,
@@ -34,7 +41,9 @@ QUICK = {  # the defaults of an application suit a data centre
     "fetch.max.wait.ms": 100,
     "auto.offset.reset": "earliest",
 }
-BLAME = (  # what a warning has in it if an answer of the broker is behind it; of others Kafka's code has many, by chance of time
+# what a warning has in it if an answer of the broker is behind it; of others Kafka's code has many,
+# by chance of time
+BLAME = (
     "UNSUPPORTED",
     "UnsupportedVersion",
     "UNKNOWN_SERVER_ERROR",
@@ -48,13 +57,19 @@ BLAME = (  # what a warning has in it if an answer of the broker is behind it; o
     "disconnected",
 )
 LEAVES = {"internal_leave_group_on_close": "true"}
-"""For releases before 4.2, whose `close` cannot say that a member leaves, so that its group waits for its session."""
+"""For releases before 4.2, whose `close` cannot say that a member leaves, so that its group waits
+for its session.
+"""
 
 
 def streams_in(directory, release):
-    """The classpath with the program compiled against that release of Kafka Streams. Raises KafkaMissing."""
+    """The classpath with the program compiled against that release of Kafka Streams. Raises
+    KafkaMissing.
+    """
     pom, calls = RELEASES[release]
-    return classpath_in(directory, (HERE / "Counters.java", HERE / calls / "Release.java"), HERE / pom)
+    return classpath_in(
+        directory, (HERE / "Counters.java", HERE / calls / "Release.java"), HERE / pom
+    )
 
 
 class Streams(Program):
@@ -62,7 +77,13 @@ class Streams(Program):
 
     def __init__(self, classpath, directory, name, log_level=None):
         level = log_level or os.environ.get("APPORTION_COMPAT_LOG", "warn")
-        command = [*JVM, f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}", "-cp", classpath, "Counters"]
+        command = [
+            *JVM,
+            f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}",
+            "-cp",
+            classpath,
+            "Counters",
+        ]
         super().__init__(command, directory, name)
         self._heard = 0
 
@@ -74,7 +95,9 @@ class Streams(Program):
         return instance
 
     def complaints(self):
-        """Every error that Kafka's code has told of since the last call, and each warning that is the broker's doing."""
+        """Every error that Kafka's code has told of since the last call, and each warning that is
+        the broker's doing.
+        """
         lines = self.errors.read_text().splitlines()
         new, self._heard = lines[self._heard :], len(lines)
         return [line for line in new if " ERROR " in line or any(word in line for word in BLAME)]
@@ -110,14 +133,21 @@ class Instance(Actor):
     @property
     def took(self):
         """(topic, partition, offset, place) of each record that it began to process, in order."""
-        return [(each["topic"], each["partition"], each["offset"], each["place"]) for each in self.told("took")]
+        return [
+            (each["topic"], each["partition"], each["offset"], each["place"])
+            for each in self.told("took")
+        ]
 
     def close(self, *, leave):
-        """It ends in order; with `leave` its members leave their group, else that finds out by a timeout."""
+        """It ends in order; with `leave` its members leave their group, else that finds out by a
+        timeout.
+        """
         self.program.tell({"do": "close", "name": self.name, "leave": leave})
 
     def report(self):
-        """{host: active, standby}: the partitions of each instance, as the leader has told this one."""
+        """{host: active, standby}: the partitions of each instance, as the leader has told this
+        one.
+        """
         before = len(self.told("report"))
         self.program.tell({"do": "report", "name": self.name})
         until(lambda: len(self.told("report")) > before, f"{self.name} reports")

@@ -1,7 +1,9 @@
-"""An instance of `Counters` in Python: the same topology, topics and store, run by an `apportion.StreamsConsumer`.
+"""An instance of `Counters` in Python: the same topology, topics and store, run by an
+`apportion.StreamsConsumer`.
 
-It tells what an instance in Java tells, so that one test can have both. Its store is restored from the changelog that any instance
-has written, and what it counts goes there for any instance to take over.
+It tells what an instance in Java tells, so that one test can have both. Its store is restored from
+the changelog that any instance has written, and what it counts goes there for any instance to take
+over.
 """
 
 import threading
@@ -21,7 +23,9 @@ COUNTING = 1  # the subtopology with the store
 
 
 class PythonInstance(threading.Thread):
-    """Runs from `start` to `leave`. What it tells is as of its last poll; it ends with `failed` if it cannot go on."""
+    """Runs from `start` to `leave`. What it tells is as of its last poll; it ends with `failed` if
+    it cannot go on.
+    """
 
     def __init__(self, application, name, **options):
         super().__init__(name=f"{application.group} {name}", daemon=True)
@@ -64,12 +68,19 @@ class PythonInstance(threading.Thread):
         topology = [
             {"sources": [application.source], "repartition_sinks": [application.between]},
             {
-                "repartition_sources": [{"name": application.between, "partitions": application.words}],
+                "repartition_sources": [
+                    {"name": application.between, "partitions": application.words}
+                ],
                 "changelogs": [application.changelog],
             },
         ]
         self._producer = Producer(
-            {"bootstrap.servers": application.bootstrap, "linger.ms": 1, "partitioner": "murmur2_random", "log_level": 0}
+            {
+                "bootstrap.servers": application.bootstrap,
+                "linger.ms": 1,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+            }
         )
         self._cluster = Cluster(application.bootstrap)
         options = {
@@ -99,9 +110,12 @@ class PythonInstance(threading.Thread):
             self._cluster.close()
 
     def _save(self):
-        """Everything that was read is worked off, its results are on the broker, and the group knows."""
+        """Everything that was read is worked off, its results are on the broker, and the group
+        knows.
+        """
         assert self._producer.flush(20) == 0
-        with suppress(Refused):  # a rebalance is under way; what was not stored is stored before anything is given up
+        # a rebalance is under way; what was not stored is stored before anything is given up
+        with suppress(Refused):
             self._consumer.commit()
 
     def _take_over(self, share):
@@ -112,9 +126,13 @@ class PythonInstance(threading.Thread):
         self.share = share
 
     def _restored(self, task: TaskId):
-        topic = self._cluster.topics([self._application.changelog], fresh=True).named(self._application.changelog)
+        topic = self._cluster.topics([self._application.changelog], fresh=True).named(
+            self._application.changelog
+        )
         place = TopicIdPartition(topic.name, topic.id, task.partition)
-        start, end = (self._cluster.list_offsets([place], when)[place] for when in (EARLIEST, LATEST))
+        start, end = (
+            self._cluster.list_offsets([place], when)[place] for when in (EARLIEST, LATEST)
+        )
         store = {}
         for batch in self._cluster.fetch_range(place, start, end):
             for record in decode_batch(batch):
@@ -131,7 +149,12 @@ class PythonInstance(threading.Thread):
         self.took.append((record.topic, record.partition, record.offset, record.value.decode()))
         store = self._stores[task.partition]
         store[record.key] = count = store.get(record.key, 0) + 1
-        self._produce(self._application.changelog, record.key, b"%d %s" % (count, record.value), partition=task.partition)
+        self._produce(
+            self._application.changelog,
+            record.key,
+            b"%d %s" % (count, record.value),
+            partition=task.partition,
+        )
         self._produce(self._application.sink, record.key, count.to_bytes(8, "big"))
 
     def _produce(self, topic, key, value, **where):

@@ -1,8 +1,10 @@
-"""Why records were taken again: each replay beside what its group and the coordinator said to each other.
+"""Why records were taken again: each replay beside what its group and the coordinator said to each
+other.
 
-Kafka Streams counts at least once: a member that loses its place in the group gives its tasks up without a commit, and whoever has
-them next begins at what was committed. That is the one explanation of a replay here, and `unexplained` says what contradicts it.
-Everything in this file is arithmetic on what a `Wire` and the instances have told; times are s of the wall clock.
+Kafka Streams counts at least once: a member that loses its place in the group gives its tasks up
+without a commit, and whoever has them next begins at what was committed. That is the one
+explanation of a replay here, and `unexplained` says what contradicts it. Everything in this file is
+arithmetic on what a `Wire` and the instances have told; times are s of the wall clock.
 """
 
 import time
@@ -16,7 +18,9 @@ TICK_S = 0.002  # instances tell their times in whole milliseconds
 
 @dataclass(frozen=True)
 class Take:
-    """A record that an instance began to process. client: what the client ids of that instance begin with."""
+    """A record that an instance began to process. client: what the client ids of that instance
+    begin with.
+    """
 
     at_s: float
     offset: int
@@ -25,7 +29,8 @@ class Take:
 
 @dataclass(frozen=True)
 class Replay:
-    """Records of one partition, a (topic, partition), that were taken again: from `first` to the offset `last`.
+    """Records of one partition, a (topic, partition), that were taken again: from `first` to the
+    offset `last`.
 
     before: how the first of them had been taken before.
     """
@@ -44,12 +49,16 @@ def replays_of(instances):
         for told in each.told("took"):
             take = Take(told["at"] / 1000, told["offset"], f"{group}-{name}-")
             takes[told["topic"], told["partition"]].append(take)
-    found = [replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)]
+    found = [
+        replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)
+    ]
     return sorted(found, key=lambda each: each.first.at_s)
 
 
 def replays_in(place, takes):
-    """Yield the replays of one partition: each goes on for as long as offsets follow each other and had been taken before."""
+    """Yield the replays of one partition: each goes on for as long as offsets follow each other and
+    had been taken before.
+    """
     seen, replay = {}, None
     for take in sorted(takes, key=lambda each: each.at_s):
         before = seen.get(take.offset)
@@ -65,18 +74,27 @@ def replays_in(place, takes):
 
 
 def commits_of(said, place):
-    """Return the commits of that partition that were stored, or may have been as nobody was told, in order of their answers."""
+    """Return the commits of that partition that were stored, or may have been as nobody was told,
+    in order of their answers.
+    """
     mine = [each for each in said if each.api == "OffsetCommit" and place in each.asked["offsets"]]
-    return [each for each in mine if each.answer is None or each.answer["by_place"][place] == "NONE"]
+    return [
+        each for each in mine if each.answer is None or each.answer["by_place"][place] == "NONE"
+    ]
 
 
 def fetches_of(said, place):
     """Return the answers that say what is committed for that partition, in order."""
-    return [each for each in said if each.api == "OffsetFetch" and each.answer is not None and place in each.answer["offsets"]]
+    return [
+        each
+        for each in said
+        if each.api == "OffsetFetch" and each.answer is not None and place in each.answer["offsets"]
+    ]
 
 
 def lost_commits(said):
-    """Return in words each answer of OffsetFetch that does not have the newest commit that had been acknowledged before.
+    """Return in words each answer of OffsetFetch that does not have the newest commit that had been
+    acknowledged before.
 
     A commit that nobody was told of, or that was under way meanwhile, may be there or not.
     """
@@ -84,26 +102,51 @@ def lost_commits(said):
     for fetch in (each for each in said if each.api == "OffsetFetch" and each.answer is not None):
         for place, offset in fetch.answer["offsets"].items():
             before = [each for each in commits_of(said, place) if each.asked_s < fetch.answered_s]
-            sure = [each for each in before if each.answer is not None and each.answered_s < fetch.asked_s]
+            sure = [
+                each
+                for each in before
+                if each.answer is not None and each.answered_s < fetch.asked_s
+            ]
             newest = sure[-1] if sure else None
-            allowed = {each.asked["offsets"][place] for each in before if newest is None or each.asked_s >= newest.asked_s}
+            allowed = {
+                each.asked["offsets"][place]
+                for each in before
+                if newest is None or each.asked_s >= newest.asked_s
+            }
             allowed |= set() if sure else {-1}
             if offset not in allowed:
-                found.append(f"{place} was fetched at {offset}, and may be at {sorted(allowed)} only: {fetch}")
+                found.append(
+                    f"{place} was fetched at {offset}, and may be at {sorted(allowed)} "
+                    f"only: {fetch}"
+                )
     return found
 
 
 def lost_generations(said, kills):
-    """Return in words each answer by which a member lost its place though its generation had its assignment before a kill.
+    """Return in words each answer by which a member lost its place though its generation had its
+    assignment before a kill.
 
     kills: times. A generation is behind, and not lost, once members have joined a later one.
     """
     found = []
     for each in (each for each in said if each.codes & LOST_PLACE and "generation" in each.asked):
         killed_s = max((at_s for at_s in kills if at_s <= each.answered_s), default=0)
-        mine = [other for other in said if group_of(other) == group_of(each) and other.codes == {"NONE"}]
-        synced = {other.asked["generation"] for other in mine if other.api == "SyncGroup" and other.answered_s <= killed_s}
-        newest = max((o.answer["generation"] for o in mine if o.api == "JoinGroup" and o.answered_s <= each.answered_s), default=0)
+        mine = [
+            other for other in said if group_of(other) == group_of(each) and other.codes == {"NONE"}
+        ]
+        synced = {
+            other.asked["generation"]
+            for other in mine
+            if other.api == "SyncGroup" and other.answered_s <= killed_s
+        }
+        newest = max(
+            (
+                o.answer["generation"]
+                for o in mine
+                if o.api == "JoinGroup" and o.answered_s <= each.answered_s
+            ),
+            default=0,
+        )
         if each.asked["generation"] in synced and newest <= each.asked["generation"]:
             found.append(f"generation {each.asked['generation']} was there and is not: {each}")
     return found
@@ -115,17 +158,29 @@ def group_of(said):
 
 
 def losses_between(said, client, since_s, to_s):
-    """Return the answers by which the instance's member was told between these times that it has lost its place."""
+    """Return the answers by which the instance's member was told between these times that it has
+    lost its place.
+    """
     return [
-        each for each in said if each.client.startswith(client) and each.codes & LOST_PLACE and since_s <= each.answered_s <= to_s
+        each
+        for each in said
+        if each.client.startswith(client)
+        and each.codes & LOST_PLACE
+        and since_s <= each.answered_s <= to_s
     ]
 
 
 def unexplained(said, replay):
-    """Return in words what speaks against this: the replay begins at the last commit, because the member lost its place."""
+    """Return in words what speaks against this: the replay begins at the last commit, because the
+    member lost its place.
+    """
     to_s = replay.first.at_s + TICK_S
     found = []
-    fetched = [each for each in fetches_of(said, replay.place) if each.answered_s <= to_s and each.asked_s >= replay.before.at_s]
+    fetched = [
+        each
+        for each in fetches_of(said, replay.place)
+        if each.answered_s <= to_s and each.asked_s >= replay.before.at_s
+    ]
     if not fetched:
         found.append("nobody asked what is committed")
     elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.place], 0):
@@ -140,17 +195,30 @@ def story(said, marks, replay):
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
     commits, fetches = commits_of(said, replay.place), fetches_of(said, replay.place)
     told = [(at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s]
-    told += [(each.asked_s, str(each)) for each in [each for each in commits if each.answered_s < since_s][-1:]]
+    told += [
+        (each.asked_s, str(each))
+        for each in [each for each in commits if each.answered_s < since_s][-1:]
+    ]
     told += [
         (each.asked_s, str(each))
         for each in said
         if since_s <= each.answered_s
         and each.asked_s <= to_s
-        and (each in commits or each in fetches or each.api in ("JoinGroup", "SyncGroup") or each.refusals)
+        and (
+            each in commits
+            or each in fetches
+            or each.api in ("JoinGroup", "SyncGroup")
+            or each.refusals
+        )
         and each.client.startswith((replay.before.client, replay.first.client))
     ]
     told += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
-    told += [(to_s, f"--- {replay.first.client} takes {replay.first.offset} again, and on to {replay.last}")]
+    told += [
+        (
+            to_s,
+            f"--- {replay.first.client} takes {replay.first.offset} again, and on to {replay.last}",
+        )
+    ]
     return [f"{clock(at_s)} {what}" for at_s, what in sorted(told)]
 
 

@@ -1,19 +1,26 @@
-"""A long lane: how often, and why, Kafka Streams takes records again when the broker is killed. `.venv/bin/python -m` runs it:
+"""A long lane: how often, and why, Kafka Streams takes records again when the broker is killed.
+`.venv/bin/python -m` runs it:
 
-    python -m tests.compat.streams.rounds --broker kafka --moment rebalance --rounds 40 --load 2 --out DIR
+    python -m tests.compat.streams.rounds --broker kafka --moment rebalance --rounds 40 --out DIR
 
-Each round has a new broker, `ours` or a real Apache Kafka (`kafka`), behind a proxy that hears every word about groups. Two
-instances count; the broker is killed with SIGKILL and started on the same data, twice. `--moment` says when it is killed:
+Each round has a new broker, `ours` or a real Apache Kafka (`kafka`), behind a proxy that hears
+every word about groups. Two instances count; the broker is killed with SIGKILL and started on the
+same data, twice. `--moment` says when it is killed:
 
 - settled: when the group has settled and records flow, as in `test_kafka_streams.py`;
-- chance: up to a second later than that, and the first time up to three seconds after the instances began;
-- rebalance: up to 0.3 s after a JoinGroup was answered in a rebalance, for which another instance comes;
-- joined: when the leader's JoinGroup has been answered, so that the generation has members and no assignment.
+- chance: up to a second later than that, and the first time up to three seconds after the instances
+  began;
+- rebalance: up to 0.3 s after a JoinGroup was answered in a rebalance, for which another instance
+  comes;
+- joined: when the leader's JoinGroup has been answered, so that the generation has members and no
+  assignment.
 
-`--load` is how many busy processes there are beside it. Printed are a line for each round, the stories of its replays, and the
-figures at the end; `--out` gets what was said in each round, and the JVMs' logs. The exit code is 1 if an acknowledged commit,
-or a generation that had its assignment, was missing after a start, or if a replay has another reason than that a member lost its
-place. A round that does not come to its end (a group that does not settle in time on a busy machine) is told, and not counted.
+`--load` is how many busy processes there are beside it. Printed are a line for each round, the
+stories of its replays, and the figures at the end; `--out` gets what was said in each round, and
+the JVMs' logs. The exit code is 1 if an acknowledged commit, or a generation that had its
+assignment, was missing after a start, or if a replay has another reason than that a member lost its
+place. A round that does not come to its end (a group that does not settle in time on a busy
+machine) is told, and not counted.
 """
 
 import argparse
@@ -34,19 +41,36 @@ from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
 from tests.compat.java.story import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.program import Streams, streams_in
-from tests.compat.streams.replays import clock, lost_commits, lost_generations, replays_of, story, unexplained
+from tests.compat.streams.replays import (
+    clock,
+    lost_commits,
+    lost_generations,
+    replays_of,
+    story,
+    unexplained,
+)
 from tests.compat.streams.wire import Wire
 
 KILLS = 2
 KILLED = "is killed"
 SESSION_MS = 30_000  # longer than any broker needs to come back
-TELLING = ("Resetting generation", " lost", "migrated", "Migrated", "corrupted", "TimeoutException", " ERROR ")
+TELLING = (
+    "Resetting generation",
+    " lost",
+    "migrated",
+    "Migrated",
+    "corrupted",
+    "TimeoutException",
+    " ERROR ",
+)
 """What a line of the JVM's log has in it if it may be about a replay."""
 
 
 @dataclass
 class Stage:
-    """A broker that can be killed, and the proxy by which clients come to it. marks: (time, what befell the broker)."""
+    """A broker that can be killed, and the proxy by which clients come to it. marks: (time, what
+    befell the broker).
+    """
 
     broker: Any
     wire: Wire
@@ -74,7 +98,8 @@ class Stage:
 
     @contextmanager
     def killed_when(self, condition, after_s=0.0):
-        """Kill it at the first answer for which `condition` holds, or so long after; the block does what leads there.
+        """Kill it at the first answer for which `condition` holds, or so long after; the block does
+        what leads there.
 
         Without `after_s` the answer reaches nobody before the broker is dead.
         """
@@ -104,7 +129,9 @@ def staged(kind, directory):
     wire.start()
     settings = [*MODULE_SETTINGS, f"advertised.listeners=PLAINTEXT://127.0.0.1:{front}"]
     if kind == "kafka":
-        with RealKafka(jars_of(KAFKA_POM), directory / "kafka", dict(each.split("=", 1) for each in settings)) as broker:
+        with RealKafka(
+            jars_of(KAFKA_POM), directory / "kafka", dict(each.split("=", 1) for each in settings)
+        ) as broker:
             wire.upstream_port = int(broker.bootstrap.rpartition(":")[2])
             yield Stage(broker, wire)
         return
@@ -127,7 +154,9 @@ def is_led(said):
 
 
 class Scene:
-    """Instances of one application that count while records flow; the broker is killed at moments of a kind."""
+    """Instances of one application that count while records flow; the broker is killed at moments
+    of a kind.
+    """
 
     def __init__(self, stage, streams, directory, chance):
         self.stage, self.streams, self.directory, self.chance = stage, streams, directory, chance
@@ -136,11 +165,17 @@ class Scene:
     @property
     def said(self):
         """Return what was said about its group."""
-        return [each for each in self.stage.wire.said if each.client.startswith(f"{self.application.group}-")]
+        return [
+            each
+            for each in self.stage.wire.said
+            if each.client.startswith(f"{self.application.group}-")
+        ]
 
     def start(self, name):
         """Start another instance."""
-        return self.application.start(self.streams, name, self.directory, session_timeout_ms=SESSION_MS)
+        return self.application.start(
+            self.streams, name, self.directory, session_timeout_ms=SESSION_MS
+        )
 
     def play(self, moment):
         """Play it to its end, at which all is counted; return the ledger."""
@@ -169,7 +204,9 @@ class Scene:
             self.stage.kill()
             return
         led = moment == "joined"
-        with self.stage.killed_when(is_led if led else is_joined, 0 if led else self.chance.uniform(0.001, 0.3)):
+        with self.stage.killed_when(
+            is_led if led else is_joined, 0 if led else self.chance.uniform(0.001, 0.3)
+        ):
             self.start(("three", "four")[number])
 
     def settled(self):
@@ -183,7 +220,9 @@ class Scene:
 
 
 def log_between(path, client, since_s, to_s):
-    """Return the lines of a JVM's log of that client between these times that may be about a replay."""
+    """Return the lines of a JVM's log of that client between these times that may be about a
+    replay.
+    """
     lines = []
     for line in path.read_text().splitlines():
         try:
@@ -198,9 +237,14 @@ def log_between(path, client, since_s, to_s):
 def told(scene, replay):
     """Return the story of a replay, and what the JVM's log has of the same time."""
     lines = story(scene.said, scene.stage.marks, replay)
-    lines += log_between(scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s)
+    lines += log_between(
+        scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s
+    )
     topic, partition = replay.place
-    return [f"{topic}-{partition}: {replay.first.offset} to {replay.last} were taken again", *(f"    {each}" for each in lines)]
+    return [
+        f"{topic}-{partition}: {replay.first.offset} to {replay.last} were taken again",
+        *(f"    {each}" for each in lines),
+    ]
 
 
 @dataclass
@@ -230,7 +274,9 @@ def play_round(options, directory, streams, chance, number, figures):
     ledger.agrees()
     replays = replays_of(scene.application.instances)
     faults = [*lost_commits(scene.said), *lost_generations(scene.said, stage.kills)]
-    faults += [f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.said, replay)]
+    faults += [
+        f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.said, replay)
+    ]
     figures.rounds += 1
     figures.replayed += bool(replays)
     figures.twice += len(ledger.repeated)
@@ -255,9 +301,13 @@ def play_round(options, directory, streams, chance, number, figures):
 
 def arguments():
     """Return what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--broker", choices=("ours", "kafka"), default="ours")
-    parser.add_argument("--moment", choices=("settled", "chance", "rebalance", "joined"), default="settled")
+    parser.add_argument(
+        "--moment", choices=("settled", "chance", "rebalance", "joined"), default="settled"
+    )
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--load", type=int, default=0)
@@ -275,7 +325,9 @@ def play_rounds(options, directory):
     for number in range(options.rounds):
         place = directory / str(number)
         place.mkdir()
-        streams = Streams(classpath, options.out or place, f"{options.broker}-{options.moment}-{number}", "info")
+        streams = Streams(
+            classpath, options.out or place, f"{options.broker}-{options.moment}-{number}", "info"
+        )
         play_round(options, place, streams, chance, number, figures)
         streams.end()
     return figures
@@ -286,7 +338,9 @@ def main():
     options = arguments()
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)
+    ]
     try:
         with tempfile.TemporaryDirectory() as name:
             figures = play_rounds(options, Path(name))
@@ -294,8 +348,10 @@ def main():
         for each in busy:
             each.kill()
     print(
-        f"{options.broker}, {options.moment}: {figures.rounds} rounds with {figures.rounds * KILLS} kills, "
-        f"{figures.replayed} rounds with a replay, {figures.twice} words counted twice, {len(figures.faults)} faults; "
+        f"{options.broker}, {options.moment}: {figures.rounds} rounds with "
+        f"{figures.rounds * KILLS} kills, "
+        f"{figures.replayed} rounds with a replay, {figures.twice} words counted twice, "
+        f"{len(figures.faults)} faults; "
         f"{figures.unfinished} rounds did not end"
     )
     return 1 if figures.faults else 0

@@ -1,7 +1,8 @@
-"""What members and their coordinator said to each other, with the time: a proxy between clients and a broker.
+"""What members and their coordinator said to each other, with the time: a proxy between clients and
+a broker.
 
-It keeps requests about groups whole, of heartbeats and of what was produced only what went wrong, and nothing else. What they mean
-is for others: see `replays.py`.
+It keeps requests about groups whole, of heartbeats and of what was produced only what went wrong,
+and nothing else. What they mean is for others: see `replays.py`.
 """
 
 import threading
@@ -16,7 +17,8 @@ from tests.kafka.golden.proxy import Asked, RecordingProxy
 
 @dataclass(frozen=True)
 class Said:
-    """One request and its answer (None: the connection ended before it came) in plain words; times are s of the wall clock.
+    """One request and its answer (None: the connection ended before it came) in plain words; times
+    are s of the wall clock.
 
     A place is (topic, partition). codes: the names of the errors, NONE among them.
     """
@@ -29,8 +31,13 @@ class Said:
     answered_s: float
 
     def __str__(self):
-        waited = "never answered" if self.answer is None else f"after {self.answered_s - self.asked_s:.3f} s {self.answer}"
-        return f"{self.client} {self.api} {self.asked}: {waited}".replace(f"{self.client}-", "")  # member ids begin with it
+        waited = (
+            "never answered"
+            if self.answer is None
+            else f"after {self.answered_s - self.asked_s:.3f} s {self.answer}"
+        )
+        # member ids begin with it
+        return f"{self.client} {self.api} {self.asked}: {waited}".replace(f"{self.client}-", "")
 
     @property
     def refusals(self):
@@ -49,7 +56,8 @@ class Said:
 
 
 class Wire(RecordingProxy):
-    """A proxy on `port`; `said` is what passed of groups, in order of the answers, and `meet` is shown each before it is passed on.
+    """A proxy on `port`; `said` is what passed of groups, in order of the answers, and `meet` is
+    shown each before it is passed on.
 
     `upstream_port` is where the broker listens, and may be set later.
     """
@@ -74,10 +82,14 @@ class Wire(RecordingProxy):
         if api is None or api.name not in ASKED | {"Metadata": None}:
             return
         said = decode_request(asked.frame)
-        answer = None if response is None else decode_response(api.request, said.version, response)[1]
+        answer = (
+            None if response is None else decode_response(api.request, said.version, response)[1]
+        )
         with self._lock:
             if api.name == "Metadata":
-                self._names |= {topic.topic_id: topic.name for topic in (answer.topics if answer else ())}
+                self._names |= {
+                    topic.topic_id: topic.name for topic in (answer.topics if answer else ())
+                }
                 return
             request = ASKED[api.name](said.body, self._name)
             known = None if answer is None else ANSWER[api.name](answer, self._name)
@@ -97,13 +109,26 @@ def name_of(code):
 
 def asked_commit(body, name):
     """Return who commits what."""
-    offsets = {(name(topic), each.partition_index): each.committed_offset for topic in body.topics for each in topic.partitions}
-    return {"group": body.group_id, "member": body.member_id, "generation": body.generation_id_or_member_epoch, "offsets": offsets}
+    offsets = {
+        (name(topic), each.partition_index): each.committed_offset
+        for topic in body.topics
+        for each in topic.partitions
+    }
+    return {
+        "group": body.group_id,
+        "member": body.member_id,
+        "generation": body.generation_id_or_member_epoch,
+        "offsets": offsets,
+    }
 
 
 def answered_commit(body, name):
     """Return what became of each offset."""
-    by_place = {(name(topic), each.partition_index): name_of(each.error_code) for topic in body.topics for each in topic.partitions}
+    by_place = {
+        (name(topic), each.partition_index): name_of(each.error_code)
+        for topic in body.topics
+        for each in topic.partitions
+    }
     return {"codes": set(by_place.values()), "by_place": by_place}
 
 
@@ -111,7 +136,11 @@ def answered_fetch(body, name):
     """Return the offsets that the groups have committed; -1 where none."""
     topics = [*body.topics, *(topic for group in body.groups for topic in group.topics)]
     places = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
-    errors = {body.error_code, *(group.error_code for group in body.groups), *(each.error_code for _, each in places)}
+    errors = {
+        body.error_code,
+        *(group.error_code for group in body.groups),
+        *(each.error_code for _, each in places),
+    }
     offsets = {(topic, each.partition_index): each.committed_offset for topic, each in places}
     return {"codes": {name_of(each) for each in errors}, "offsets": offsets}
 
@@ -122,7 +151,9 @@ def name_in(name, topic):
 
 
 def one_code(**facts):
-    """Return a function that tells an answer with one error, and these of its fields under names of their own."""
+    """Return a function that tells an answer with one error, and these of its fields under names of
+    their own.
+    """
     return lambda body, name: {
         "codes": {name_of(body.error_code)},
         **{fact: getattr(body, each) for fact, each in facts.items()},
@@ -130,20 +161,29 @@ def one_code(**facts):
 
 
 def of_member(**facts):
-    """Return a function that tells a request of a member, and these of its fields under names of their own."""
-    return lambda body, name: {"member": body.member_id, **{fact: getattr(body, each) for fact, each in facts.items()}}
+    """Return a function that tells a request of a member, and these of its fields under names of
+    their own.
+    """
+    return lambda body, name: {
+        "member": body.member_id,
+        **{fact: getattr(body, each) for fact, each in facts.items()},
+    }
 
 
 def answered_produce(body, name):
     """Return what was not stored, and why."""
     parts = [(name(topic), each) for topic in body.responses for each in topic.partition_responses]
-    wrong = {(topic, each.index): name_of(each.error_code) for topic, each in parts if each.error_code}
+    wrong = {
+        (topic, each.index): name_of(each.error_code) for topic, each in parts if each.error_code
+    }
     return {"codes": {name_of(each.error_code) for _, each in parts}, "by_place": wrong}
 
 
 ASKED = {
     "OffsetCommit": asked_commit,
-    "OffsetFetch": lambda body, name: {"groups": [each.group_id for each in body.groups] or [body.group_id]},
+    "OffsetFetch": lambda body, name: {
+        "groups": [each.group_id for each in body.groups] or [body.group_id]
+    },
     "JoinGroup": of_member(reason="reason"),
     "SyncGroup": of_member(generation="generation_id"),
     "Heartbeat": of_member(generation="generation_id"),
@@ -159,7 +199,9 @@ ANSWER = {
     "SyncGroup": one_code(),
     "Heartbeat": one_code(),
     "LeaveGroup": one_code(),
-    "FindCoordinator": lambda body, name: {"codes": {name_of(each.error_code) for each in body.coordinators}},
+    "FindCoordinator": lambda body, name: {
+        "codes": {name_of(each.error_code) for each in body.coordinators}
+    },
     "Produce": answered_produce,
     "InitProducerId": one_code(producer_id="producer_id", epoch="producer_epoch"),
 }

@@ -1,4 +1,6 @@
-"""What an assignment is worth: whether it is complete, how even it is, and what it takes from whom."""
+"""What an assignment is worth: whether it is complete, how even it is, and what it takes from
+whom.
+"""
 
 from collections.abc import Mapping
 
@@ -9,7 +11,12 @@ Owners = dict[tuple[str, int], str]
 
 def owners(given: Mapping[str, Given]) -> Owners:
     """Who has which partition; nobody has one twice."""
-    pairs = [((topic, number), name) for name, each in given.items() for topic, numbers in each.partitions for number in numbers]
+    pairs = [
+        ((topic, number), name)
+        for name, each in given.items()
+        for topic, numbers in each.partitions
+        for number in numbers
+    ]
     found = dict(pairs)
     assert len(found) == len(pairs), "a partition was given twice"
     return found
@@ -18,12 +25,22 @@ def owners(given: Mapping[str, Given]) -> Owners:
 def wanted(cluster: Cluster, members: Mapping[str, Subscription]) -> list[tuple[str, int]]:
     """The partitions that must be somebody's."""
     topics = sorted({topic for said in members.values() for topic in said.topics})
-    return [(topic, number) for topic in topics if topic in cluster for number in range(cluster[topic].partitions)]
+    return [
+        (topic, number)
+        for topic in topics
+        if topic in cluster
+        for number in range(cluster[topic].partitions)
+    ]
 
 
 def loads(given: Mapping[str, Given]) -> list[int]:
-    """How many partitions each member has, the largest first: of two such lists the lesser is the fairer."""
-    return sorted((sum(len(numbers) for _, numbers in each.partitions) for each in given.values()), reverse=True)
+    """How many partitions each member has, the largest first: of two such lists the lesser is the
+    fairer.
+    """
+    return sorted(
+        (sum(len(numbers) for _, numbers in each.partitions) for each in given.values()),
+        reverse=True,
+    )
 
 
 def rightful(members: Mapping[str, Subscription]) -> Owners:

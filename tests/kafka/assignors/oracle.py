@@ -1,10 +1,16 @@
-"""Kafka's own assignors in a process beside us, asked for what they would give: the driver of Oracle.java."""
+"""Kafka's own assignors in a process beside us, asked for what they would give: the driver of
+Oracle.java.
+"""
 
 import subprocess
 from pathlib import Path
 
 from apportion.member.assignors.builtin import Cluster, Given, Subscription
-from apportion.member.assignors.serde import decode_assignment, encode_assignment, encode_subscription
+from apportion.member.assignors.serde import (
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.testing.kafka import java_program
 
 
@@ -13,8 +19,17 @@ class Oracle:
 
     def __init__(self, jars: Path) -> None:
         program = Path(__file__).with_name("Oracle.java")
-        command = [java_program(), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars.resolve()}/*", str(program)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        command = [
+            java_program(),
+            "-Xshare:auto",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{jars.resolve()}/*",
+            str(program),
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
 
     def __enter__(self) -> "Oracle":
         return self
@@ -22,8 +37,12 @@ class Oracle:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()  # the end of its input is its end
 
-    def assign(self, name: str, cluster: Cluster, blobs: dict[str, tuple[bytes, str | None]]) -> dict[str, Given]:
-        """What Java's assignor of that name gives. blobs: the subscription and instance id of each member."""
+    def assign(
+        self, name: str, cluster: Cluster, blobs: dict[str, tuple[bytes, str | None]]
+    ) -> dict[str, Given]:
+        """What Java's assignor of that name gives. blobs: the subscription and instance id of each
+        member.
+        """
         for topic, shape in cluster.items():
             racks = ",".join("+".join(each) or "." for each in shape.racks)
             self._ask(f"topic {topic} {shape.partitions} {racks}".strip())

@@ -1,4 +1,6 @@
-"""What the author of a script remembers: who is a member, under which ids things go, and a source of chance."""
+"""What the author of a script remembers: who is a member, under which ids things go, and a source
+of chance.
+"""
 
 import random
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ SUBSCRIPTIONS = (
 NAMED_TWICE = 0.1
 """How often a request names something twice that it names at all."""
 CHANGES_TOPICS = 0.3
-"""The part of all exact scripts that make and grow a topic of their own: a real Kafka takes its time for that."""
+"""The part of all exact scripts that make and grow a topic of their own: a real Kafka takes its
+time for that.
+"""
 
 
 @dataclass(slots=True)
@@ -45,7 +49,9 @@ class Author:
         self.rng = random.Random(seed)
         self.is_loose = seed % 4 == 3
         self.subscriptions = SUBSCRIPTIONS[seed // 4 % len(SUBSCRIPTIONS)]
-        self.group, self.simple, self.nobody = (f"{word}-{seed}-{token}" for word in ("group", "simple", "nobody"))
+        self.group, self.simple, self.nobody = (
+            f"{word}-{seed}-{token}" for word in ("group", "simple", "nobody")
+        )
         self.lonely = f"{LONELY}-{seed}-{token}"
         self.own = f"own-{seed}-{token}"
         self.changes_topics = self.rng.random() < CHANGES_TOPICS
@@ -62,7 +68,9 @@ class Author:
         actor = self.actors.get(step.member)
         if answer["code"] == 0 and step.epoch == 0:
             self.actors[step.member] = Actor(step.member, step.version, step.instance, is_in=True)
-        elif actor is not None and (answer["code"] in (25, 69, 110) or (answer["code"] == 0 and step.epoch < 0)):
+        elif actor is not None and (
+            answer["code"] in (25, 69, 110) or (answer["code"] == 0 and step.epoch < 0)
+        ):
             actor.is_in = False
 
     def members(self) -> list[Actor]:

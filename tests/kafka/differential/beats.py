@@ -1,18 +1,37 @@
-"""Heartbeats that a script may have next: what sensible members send, and what is wrong in every way that the protocol has."""
+"""Heartbeats that a script may have next: what sensible members send, and what is wrong in every
+way that the protocol has.
+"""
 
 from tests.kafka.differential.author import EXPRESSION, FOREVER_MS, NAMED_TWICE, NEWCOMER, Author
-from tests.kafka.differential.steps import EMPTY, GREEDY, HELD, PART, STRANGE, TOLD, TWICE, Beat, Settle, Step
+from tests.kafka.differential.steps import (
+    EMPTY,
+    GREEDY,
+    HELD,
+    PART,
+    STRANGE,
+    TOLD,
+    TWICE,
+    Beat,
+    Settle,
+    Step,
+)
 
 
 def join(author: Author) -> Step | None:
     """A new member, or one that was in before."""
     rng = author.rng
-    out = [letter for letter in author.letters[:4] if letter not in author.actors or not author.actors[letter].is_in]
+    out = [
+        letter
+        for letter in author.letters[:4]
+        if letter not in author.actors or not author.actors[letter].is_in
+    ]
     if not out:
         return None
     letter = rng.choice(out)
     known = author.actors.get(letter)
-    instance = known.instance if known is not None else (f"i-{letter}" if rng.random() < 0.3 else None)
+    instance = (
+        known.instance if known is not None else (f"i-{letter}" if rng.random() < 0.3 else None)
+    )
     return joining(author, letter, instance, rng.choice((0, 1, 1)))
 
 
@@ -40,7 +59,11 @@ def beating(author: Author, **said: object) -> Beat | None:
     actor = author.member()
     if actor is None:
         return None
-    said = {"epoch": author.belief(actor).epoch, "instance": actor.instance, "version": actor.version} | said
+    said = {
+        "epoch": author.belief(actor).epoch,
+        "instance": actor.instance,
+        "version": actor.version,
+    } | said
     return Beat(author.group, actor.letter, **said)  # type: ignore[arg-type]
 
 
@@ -56,7 +79,13 @@ def stay(author: Author) -> Step | None:
 
 def everything(author: Author) -> Step | None:
     """A heartbeat that says everything, as after a lost answer."""
-    return beating(author, owned=author.rng.choice((TOLD, HELD)), topics=author.topics(), rebalance_ms=FOREVER_MS, assignor="range")
+    return beating(
+        author,
+        owned=author.rng.choice((TOLD, HELD)),
+        topics=author.topics(),
+        rebalance_ms=FOREVER_MS,
+        assignor="range",
+    )
 
 
 def resubscribe(author: Author) -> Step | None:
@@ -66,7 +95,9 @@ def resubscribe(author: Author) -> Step | None:
 
 def small_change(author: Author) -> Step | None:
     """What changes the member and not the group."""
-    said = author.rng.choice(({"rack": "r2"}, {"rebalance_ms": 60_000}, {"assignor": "range"}, {"topics": ()}))
+    said = author.rng.choice(
+        ({"rack": "r2"}, {"rebalance_ms": 60_000}, {"assignor": "range"}, {"topics": ()})
+    )
     return beating(author, **said)
 
 
@@ -86,7 +117,11 @@ def come_back(author: Author) -> Step | None:
         return None
     instance = author.rng.choice(static)
     newcomers = [letter for letter in author.letters if letter not in author.actors]
-    letter = instance.letter if not newcomers or author.rng.random() < 0.5 else author.rng.choice(newcomers)
+    letter = (
+        instance.letter
+        if not newcomers or author.rng.random() < 0.5
+        else author.rng.choice(newcomers)
+    )
     return joining(author, letter, instance.instance, 1)
 
 
@@ -126,7 +161,9 @@ def bad_epoch(author: Author) -> Step | None:
     if actor is None:
         return None
     now = author.belief(actor).epoch
-    epoch = author.rng.choice((now + 1, now + 7, max(now - 1, 1), max(now - 1, 1), max(now - 2, 1), -2, -3, 2**31 - 1))
+    epoch = author.rng.choice(
+        (now + 1, now + 7, max(now - 1, 1), max(now - 1, 1), max(now - 2, 1), -2, -3, 2**31 - 1)
+    )
     owned = author.rng.choice((None, TOLD, HELD, PART, EMPTY, GREEDY, STRANGE))
     return beating(author, epoch=epoch, owned=owned)
 
@@ -140,7 +177,13 @@ def stranger(author: Author) -> Step | None:
     """A member or a group that does not exist."""
     rng = author.rng
     group = rng.choice((author.group, author.nobody, author.simple))
-    return Beat(group, "ghost", rng.choice((1, 3, -1, -2)), rng.choice((0, 1)), instance=rng.choice((None, None, "i-ghost")))
+    return Beat(
+        group,
+        "ghost",
+        rng.choice((1, 3, -1, -2)),
+        rng.choice((0, 1)),
+        instance=rng.choice((None, None, "i-ghost")),
+    )
 
 
 def wrong_instance(author: Author) -> Step | None:
@@ -155,7 +198,14 @@ def wrong_instance(author: Author) -> Step | None:
 def wrong_words(author: Author) -> Step | None:
     """A field that no group could grant."""
     said = author.rng.choice(
-        ({"assignor": "sticky"}, {"rack": ""}, {"instance": " "}, {"member_id": " "}, {"regex": "("}, {"regex": ""})
+        (
+            {"assignor": "sticky"},
+            {"rack": ""},
+            {"instance": " "},
+            {"member_id": " "},
+            {"regex": "("},
+            {"regex": ""},
+        )
     )
     if "regex" in said:
         said |= {"version": 1}
@@ -164,13 +214,19 @@ def wrong_words(author: Author) -> Step | None:
 
 def expression(author: Author) -> Step | None:
     """A subscription to a regular expression, in a group that does nothing else."""
-    return Beat(author.lonely, "a", 0, owned=EMPTY, regex=EXPRESSION, rebalance_ms=FOREVER_MS, member_id="a")
+    return Beat(
+        author.lonely, "a", 0, owned=EMPTY, regex=EXPRESSION, rebalance_ms=FOREVER_MS, member_id="a"
+    )
 
 
 def loose_join(author: Author) -> Step | None:
     """A member of the uniform kind; every second one lets the coordinator make its id."""
     rng = author.rng
-    out = [letter for letter in author.letters[:4] if letter not in author.actors or not author.actors[letter].is_in]
+    out = [
+        letter
+        for letter in author.letters[:4]
+        if letter not in author.actors or not author.actors[letter].is_in
+    ]
     if not out or not author.is_settled:
         return None
     letter = rng.choice(out)

@@ -1,4 +1,6 @@
-"""What the author of a script of classic groups remembers, and the rules by which it leaves alone what Kafka decides by chance."""
+"""What the author of a script of classic groups remembers, and the rules by which it leaves alone
+what Kafka decides by chance.
+"""
 
 import random
 from collections import Counter
@@ -11,7 +13,16 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
-from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
+from tests.kafka.differential.classic_steps import (
+    RANGE,
+    ROUND_ROBIN,
+    STICKY,
+    DescribeClassic,
+    Join,
+    Leave,
+    Pulse,
+    Sync,
+)
 from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.steps import Step
 
@@ -70,7 +81,9 @@ class ClassicAuthor:
 
     def __init__(self, seed: int, token: str) -> None:
         self.rng = random.Random(seed)
-        self.group, self.simple, self.nobody = (f"{word}-{seed}-{token}" for word in ("classic", "simple", "nobody"))
+        self.group, self.simple, self.nobody = (
+            f"{word}-{seed}-{token}" for word in ("classic", "simple", "nobody")
+        )
         self.kind = self.rng.choice(("consumer", "consumer", "consumer", "connect"))
         self.is_opaque = self.kind != "consumer" or self.rng.random() < 0.2
         self.versions = self.rng.choice((tuple(range(10)), (9,), (5, 7, 9), (2, 3, 4), (8, 9)))
@@ -84,7 +97,11 @@ class ClassicAuthor:
 
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
-        self.seen |= {said["code"] for said in (answer, *late.values()) if isinstance(said, dict) and "code" in said}
+        self.seen |= {
+            said["code"]
+            for said in (answer, *late.values())
+            if isinstance(said, dict) and "code" in said
+        }
         for letter, told in late.items():
             self._answered(self.actors[letter], told)
         if isinstance(step, Join | Sync) and step.group == self.group:
@@ -103,13 +120,22 @@ class ClassicAuthor:
                 actor.phase = Phase.JOINING if isinstance(step, Join) else Phase.SYNCING
             else:
                 self._answered(actor, answer)
-        elif isinstance(step, Pulse) and step.group == self.group and step.member in self.actors and step.member_id is None:
+        elif (
+            isinstance(step, Pulse)
+            and step.group == self.group
+            and step.member in self.actors
+            and step.member_id is None
+        ):
             self._answered(self.actors[step.member], answer)
         elif isinstance(step, Leave) and step.group == self.group and answer != "closed":
             codes = [each[2] for each in answer.get("members", ())] or [answer["code"]]
             for (label, instance), code in zip(step.members, codes, strict=False):
                 for actor in self.actors.values():
-                    if code == 0 and not actor.waits and (actor.label == label or (label == "" and actor.instance == instance)):
+                    if (
+                        code == 0
+                        and not actor.waits
+                        and (actor.label == label or (label == "" and actor.instance == instance))
+                    ):
                         actor.phase, actor.label = Phase.OUT, ""
 
     def _answered(self, actor: Actor, answer: Plain) -> None:
@@ -119,7 +145,11 @@ class ClassicAuthor:
         elif answer["code"] == 79:
             actor.phase, actor.label = Phase.PENDING, answer["member"]
         elif answer["code"] == 0 and "leader" in answer:
-            actor.phase, actor.label, actor.generation = Phase.JOINED, answer["member"], answer["generation"]
+            actor.phase, actor.label, actor.generation = (
+                Phase.JOINED,
+                answer["member"],
+                answer["generation"],
+            )
             actor.leads, actor.members = answer["leader"] == actor.label, tuple(answer["members"])
             actor.protocol = answer["protocol"]
             self.votes[actor.label] = tuple(name for name, _ in actor.protocols)
@@ -145,9 +175,15 @@ class ClassicAuthor:
         self.present = frozenset(described["members"])
 
     def ties(self, step: Step) -> bool:
-        """Whether the vote among those who would be in the group could end in a tie, which Kafka breaks in no order."""
+        """Whether the vote among those who would be in the group could end in a tie, which Kafka
+        breaks in no order.
+        """
         voters = {label: self.votes[label] for label in self.present if label in self.votes}
-        voters |= {each.letter: self.votes[each.letter] for each in self.actors.values() if each.waits and not each.label}
+        voters |= {
+            each.letter: self.votes[each.letter]
+            for each in self.actors.values()
+            if each.waits and not each.label
+        }
         if isinstance(step, Join):
             names = tuple(name for name, _ in step.protocols)
             actor = self.actors.get(step.member)
@@ -157,7 +193,11 @@ class ClassicAuthor:
             voters[actor.label if actor and actor.label in voters else "it"] = names
         elif isinstance(step, Leave):
             out = {label for label, _ in step.members}
-            out |= {each.label for each in self.actors.values() if each.instance in {name for _, name in step.members if name}}
+            out |= {
+                each.label
+                for each in self.actors.values()
+                if each.instance in {name for _, name in step.members if name}
+            }
             voters = {label: names for label, names in voters.items() if label not in out}
         return is_tied(list(voters.values()))
 
@@ -177,7 +217,8 @@ class ClassicAuthor:
     def words(self, name: str) -> bytes:
         """What a member says in a protocol."""
         if self.is_opaque and self.kind == "consumer":
-            return self.rng.choice((b"", b"\0", b"\0\0\0"))  # more than that may leave a real Kafka without an answer
+            # more than that may leave a real Kafka without an answer
+            return self.rng.choice((b"", b"\0", b"\0\0\0"))
         if self.is_opaque:
             return f"{name} {self.rng.randrange(3)}".encode()
         topics = self.rng.choice((("three",), ("three", "four"), ("four",)))
@@ -187,12 +228,16 @@ class ClassicAuthor:
         """What a leader gives everybody."""
         if self.is_opaque:
             return tuple((label, f"for {label}".encode()) for label in actor.members)
-        return tuple((label, assignment("three", index)) for index, label in enumerate(actor.members))
+        return tuple(
+            (label, assignment("three", index)) for index, label in enumerate(actor.members)
+        )
 
 
 def assignment(topic: str, *partitions: int) -> bytes:
     """An assignment as Java's clients write it."""
-    places = (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
+    places = (
+        (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
+    )
     return encode(ConsumerProtocolAssignment(assigned_partitions=places), 1)
 
 

@@ -1,8 +1,18 @@
-"""What is meant to differ in scripts of classic and mixed groups; docs/differences.md tells users."""
+"""What is meant to differ in scripts of classic and mixed groups; docs/differences.md tells
+users.
+"""
 
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
-from tests.kafka.differential.mixed_scripts import FULL, RIVALS, SUCCEEDED, TURNED_AWAY, UNTARGETED, UNTOLD, UPGRADED
+from tests.kafka.differential.mixed_scripts import (
+    FULL,
+    RIVALS,
+    SUCCEEDED,
+    TURNED_AWAY,
+    UNTARGETED,
+    UNTOLD,
+    UPGRADED,
+)
 from tests.kafka.differential.steps import Beat, Commit, DeleteGroups, Forget
 
 
@@ -16,26 +26,41 @@ def is_forgotten_sync(seen: Difference) -> bool:
     if seen.path != ("late",) or not isinstance(seen.step, Leave):
         return False
     more = {letter: said for letter, said in seen.ours.items() if letter not in seen.theirs}
-    return all(said["code"] == 25 and "assignment" in said for said in more.values()) and seen.ours == seen.theirs | more
+    return (
+        all(said["code"] == 25 and "assignment" in said for said in more.values())
+        and seen.ours == seen.theirs | more
+    )
 
 
 def is_upgrade_by_successor(seen: Difference) -> bool:
-    """One epoch more here, where a static member of a classic group comes back with the consumer protocol."""
+    """One epoch more here, where a static member of a classic group comes back with the consumer
+    protocol.
+    """
     return seen.path == ("answer", UPGRADED, "epoch") and seen.ours == seen.theirs + 1
 
 
 def is_downgrade_by_successor(seen: Difference) -> bool:
-    """One generation more here, where a classic client has taken the place of the last member of the consumer protocol."""
-    return seen.path[:3] == ("answer", SUCCEEDED, "generations") and len(seen.path) == 4 and seen.ours == seen.theirs + 1
+    """One generation more here, where a classic client has taken the place of the last member of
+    the consumer protocol.
+    """
+    return (
+        seen.path[:3] == ("answer", SUCCEEDED, "generations")
+        and len(seen.path) == 4
+        and seen.ours == seen.theirs + 1
+    )
 
 
 def is_early_news(seen: Difference) -> bool:
-    """A classic member is told to join again before somebody has made the target of the new epoch."""
+    """A classic member is told to join again before somebody has made the target of the new
+    epoch.
+    """
     return seen.path == ("answer", UNTARGETED) and (seen.ours, seen.theirs) == (27, 0)
 
 
 def is_no_news(seen: Difference) -> bool:
-    """Classic members that are alone in a consumer group have what a leaver had; on Kafka it is nobody's."""
+    """Classic members that are alone in a consumer group have what a leaver had; on Kafka it is
+    nobody's.
+    """
     if seen.path[:2] not in (("answer", UNTOLD), ("answer", RIVALS)):
         return False
     if seen.path[2] in ("generations", "owned"):
@@ -51,11 +76,17 @@ def is_wait_for_nobody(seen: Difference) -> bool:
         return (seen.ours, seen.theirs) == (True, False)
     if seen.path[2] == "sizes":
         return sum(seen.ours) >= sum(seen.theirs)
-    return seen.path[2] in ("generations", "owned") and isinstance(seen.ours, int) and seen.ours > seen.theirs
+    return (
+        seen.path[2] in ("generations", "owned")
+        and isinstance(seen.ours, int)
+        and seen.ours > seen.theirs
+    )
 
 
 def is_who_came_first(seen: Difference) -> bool:
-    """As many are turned away, but others, and the generation is one more: here the group is still gathering its members."""
+    """As many are turned away, but others, and the generation is one more: here the group is still
+    gathering its members.
+    """
     if seen.path == ("answer", FULL, "gone"):
         return sorted(seen.ours.values()) == sorted(seen.theirs.values())
     if seen.path == ("answer", FULL, "generations"):
@@ -64,10 +95,15 @@ def is_who_came_first(seen: Difference) -> bool:
 
 
 def is_another_rival(seen: Difference) -> bool:
-    """Of two clients of one instance, each of which fences the other when it joins, another one comes last."""
+    """Of two clients of one instance, each of which fences the other when it joins, another one
+    comes last.
+    """
     if seen.path not in (("answer", RIVALS, "gone"), ("answer", RIVALS, "generations")):
         return False
-    return sorted(seen.ours.values()) == sorted(seen.theirs.values()) and len(set(seen.ours) - set(seen.theirs)) == 1
+    return (
+        sorted(seen.ours.values()) == sorted(seen.theirs.values())
+        and len(set(seen.ours) - set(seen.theirs)) == 1
+    )
 
 
 def is_beginning_anew(seen: Difference) -> bool:
@@ -82,16 +118,26 @@ def is_a_group_of_nothing(seen: Difference) -> bool:
         return seen.ours == {}
     if isinstance(seen.step, DescribeClassic):
         return (seen.path[-1], seen.ours, seen.theirs) in MISSING_HERE
-    return isinstance(seen.step, Forget | DeleteGroups | Commit) and seen.ours in (69, 22) and seen.theirs in (0, 25)
+    return (
+        isinstance(seen.step, Forget | DeleteGroups | Commit)
+        and seen.ours in (69, 22)
+        and seen.theirs in (0, 25)
+    )
 
 
 FIRST_EPOCH = 2
 """That of a new group's first member."""
-MISSING_HERE = (("state", "Dead", "Empty"), ("code", 69, 0), ("has message", True, False), ("operations", -(2**31), 3400))
+MISSING_HERE = (
+    ("state", "Dead", "Empty"),
+    ("code", 69, 0),
+    ("has message", True, False),
+    ("operations", -(2**31), 3400),
+)
 CLASSIC = [
     Intended(
         "who leads when the leader is gone",
-        "Kafka takes anybody, in the order of a hash table; here it is the member that joined first.",
+        "Kafka takes anybody, in the order of a hash table; here it is the member that "
+        "joined first.",
         is_election,
         ends_script=True,
     ),
@@ -105,7 +151,8 @@ CLASSIC = [
 MIXED = [
     Intended(
         "the epoch when a static classic member comes back with the consumer protocol",
-        "Kafka trusts that the last leader gave everything away; here a target is computed if not, or if members wait.",
+        "Kafka trusts that the last leader gave everything away; here a target is "
+        "computed if not, or if members wait.",
         is_upgrade_by_successor,
         ends_script=True,
     ),
@@ -113,52 +160,65 @@ MIXED = [
 SELDOM = [
     Intended(
         "groups of nothing",
-        "A group that a refused commit named, or whose last offset was deleted, stays in Kafka's memory; here it is not there.",
+        "A group that a refused commit named, or whose last offset was deleted, stays in "
+        "Kafka's memory; here it is not there.",
         is_a_group_of_nothing,
         ends_script=True,
     ),
     Intended(
         "when a classic member of a consumer group is told to join again",
-        "Kafka waits until some heartbeat of the consumer protocol has made the target; here the epoch is enough.",
+        "Kafka waits until some heartbeat of the consumer protocol has made the target; "
+        "here the epoch is enough.",
         is_early_news,
     ),
     Intended(
         "when a classic member of a consumer group is told to join again",
-        "Where nobody speaks the consumer protocol, nobody makes a target on Kafka before somebody joins.",
+        "Where nobody speaks the consumer protocol, nobody makes a target on Kafka before "
+        "somebody joins.",
         is_no_news,
         ends_script=True,
     ),
     Intended(
         "a classic client that a consumer group without members refuses",
-        "Kafka forgets the group all the same, and its epochs begin again; here a refusal changes nothing.",
+        "Kafka forgets the group all the same, and its epochs begin again; here a refusal "
+        "changes nothing.",
         is_beginning_anew,
         ends_script=True,
     ),
     Intended(
         "who waits in a group that turns away one member too many",
-        "On Kafka the others wait for the deadline; here they go on at once, for nobody is missing.",
+        "On Kafka the others wait for the deadline; here they go on at once, for nobody "
+        "is missing.",
         is_wait_for_nobody,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
-        "Kafka answers that join at once with generation 0, which no sync can name; here it waits for the next generation.",
+        "the generation when a classic client takes the last place of the consumer "
+        "protocol amid a rebalance",
+        "Kafka answers that join at once with generation 0, which no sync can name; here "
+        "it waits for the next generation.",
         is_downgrade_by_successor,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
-        "So two clients of that one instance fence each other in another order: on Kafka the first one has to join twice.",
+        "the generation when a classic client takes the last place of the consumer "
+        "protocol amid a rebalance",
+        "So two clients of that one instance fence each other in another order: on Kafka "
+        "the first one has to join twice.",
         is_another_rival,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
-        "So a group that is full by then has room for whoever joins first; on Kafka for the members it has.",
+        "the generation when a classic client takes the last place of the consumer "
+        "protocol amid a rebalance",
+        "So a group that is full by then has room for whoever joins first; on Kafka for "
+        "the members it has.",
         is_who_came_first,
         ends_script=True,
     ),
 ]
-"""Rows that a lane may not meet: they want a moment, or an order of answers, that few scripts have."""
+"""Rows that a lane may not meet: they want a moment, or an order of answers, that few scripts
+have.
+"""
 INTENDED = CLASSIC + MIXED + SELDOM
 """Where scripts of classic and mixed groups may differ, and why."""

@@ -1,4 +1,6 @@
-"""Scripts of classic and mixed groups on both brokers: what is answered at once, what is answered late, what the group is then."""
+"""Scripts of classic and mixed groups on both brokers: what is answered at once, what is answered
+late, what the group is then.
+"""
 
 import time
 from collections.abc import Sequence
@@ -46,7 +48,9 @@ class Author(Protocol):
         ...
 
 
-def play_waiting(seed: int, length: int, author: Author, sides: tuple[Side, Side], intended: Sequence[Intended]) -> Played:
+def play_waiting(
+    seed: int, length: int, author: Author, sides: tuple[Side, Side], intended: Sequence[Intended]
+) -> Played:
     """The author's script, to its end or to the first disagreement."""
     for side in sides:
         side.begin()
@@ -63,14 +67,24 @@ def play_waiting(seed: int, length: int, author: Author, sides: tuple[Side, Side
             described = settled(sides, look, author)
             author.note(look, described[1]["answer"], described[1]["late"])
             author.looked(look, described[1]["answer"])
-            ends = judge(played, look, described, intended, loosely(author, look, described), None) or ends
+            ends = (
+                judge(played, look, described, intended, loosely(author, look, described), None)
+                or ends
+            )
     for side in sides:
         side.hang_up()
     played.seconds = time.monotonic() - started
     return played
 
 
-def judge(played: Played, step: Step, answers: Plain, intended: Sequence[Intended], shown: Plain, leader: str | None) -> bool:
+def judge(
+    played: Played,
+    step: Step,
+    answers: Plain,
+    intended: Sequence[Intended],
+    shown: Plain,
+    leader: str | None,
+) -> bool:
     """Whether the script must end; disagreements are noted in `played`."""
     ends = False
     for path, our, their in elected(shown, leader) or differences(*shown):
@@ -90,7 +104,10 @@ def loosely(author: Author, step: Step, answers: Plain) -> Plain:
     return tuple(
         {
             "answer": author.loosely(step, each["answer"]),
-            "late": {letter: author.loosely(JOIN if "leader" in said else SYNC, said) for letter, said in each["late"].items()},
+            "late": {
+                letter: author.loosely(JOIN if "leader" in said else SYNC, said)
+                for letter, said in each["late"].items()
+            },
         }
         for each in answers
     )
@@ -126,7 +143,9 @@ def hear(side: Side, group: str, answers: dict[str, Plain]) -> None:
 
 
 def settled(sides: tuple[Side, Side], step: Step, author: Author) -> tuple[Plain, Plain]:
-    """Both answers, as soon as they are the same or one has had the time to come to what the other says."""
+    """Both answers, as soon as they are the same or one has had the time to come to what the other
+    says.
+    """
     until = time.monotonic() + PATIENCE_S
     while True:
         answers = exchange(sides, step)
@@ -139,10 +158,17 @@ def settled(sides: tuple[Side, Side], step: Step, author: Author) -> tuple[Plain
         time.sleep(0.005)
 
 
-def elected(answers: tuple[Plain, Plain], leader: str | None) -> list[tuple[tuple[str, ...], Plain, Plain]]:
-    """That the brokers chose other leaders for a generation, if that is all that differs and the leader before it is gone."""
+def elected(
+    answers: tuple[Plain, Plain], leader: str | None
+) -> list[tuple[tuple[str, ...], Plain, Plain]]:
+    """That the brokers chose other leaders for a generation, if that is all that differs and the
+    leader before it is gone.
+    """
     told = [side["late"] | {"": side["answer"]} for side in answers]
-    joins = [{each: said for each, said in side.items() if isinstance(said, dict) and "leader" in said} for side in told]
+    joins = [
+        {each: said for each, said in side.items() if isinstance(said, dict) and "leader" in said}
+        for side in told
+    ]
     leaders = [{said["leader"] for said in side.values() if said["code"] == 0} for side in joins]
     if leaders[0] == leaders[1] or not all(len(each) == 1 for each in leaders):
         return []
@@ -155,7 +181,10 @@ def elected(answers: tuple[Plain, Plain], leader: str | None) -> list[tuple[tupl
         for side in joins
     ]
     bare = [
-        {each: said | {"leader": "", "members": {}} if each in join else said for each, said in side.items()}
+        {
+            each: said | {"leader": "", "members": {}} if each in join else said
+            for each, said in side.items()
+        }
         for side, join in zip(told, joins, strict=True)
     ]
     if bare[0] != bare[1] or rolls[0] != rolls[1] or len(rolls[0]) != 1 or leader in rolls[0][0]:

@@ -1,13 +1,39 @@
-"""What may happen next in a script of classic groups: what sensible members do, and what is wrong in every way the protocol has."""
+"""What may happen next in a script of classic groups: what sensible members do, and what is wrong
+in every way the protocol has.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tests.kafka.differential.author import NAMED_TWICE
-from tests.kafka.differential.classic_author import LETTERS, MOST, STRANGERS, Actor, ClassicAuthor, Phase
-from tests.kafka.differential.classic_steps import FOREVER_MS, DescribeClassic, Join, Leave, Pulse, Sync
-from tests.kafka.differential.steps import NOWHERE, Commit, DeleteGroups, Describe, Fetch, Forget, ListGroups, Offset, Step
+from tests.kafka.differential.classic_author import (
+    LETTERS,
+    MOST,
+    STRANGERS,
+    Actor,
+    ClassicAuthor,
+    Phase,
+)
+from tests.kafka.differential.classic_steps import (
+    FOREVER_MS,
+    DescribeClassic,
+    Join,
+    Leave,
+    Pulse,
+    Sync,
+)
+from tests.kafka.differential.steps import (
+    NOWHERE,
+    Commit,
+    DeleteGroups,
+    Describe,
+    Fetch,
+    Forget,
+    ListGroups,
+    Offset,
+    Step,
+)
 
 
 def enter(author: ClassicAuthor) -> Step | None:
@@ -19,7 +45,15 @@ def enter(author: ClassicAuthor) -> Step | None:
     version = rng.choice(author.versions)
     instance = f"i-{letters[0]}" if version >= 5 and rng.random() < 0.35 else None
     patience_ms = rng.choice((-1, 0)) if rng.random() < 0.06 else FOREVER_MS
-    return Join(author.group, letters[0], author.offer(), version, instance=instance, kind=author.kind, rebalance_ms=patience_ms)
+    return Join(
+        author.group,
+        letters[0],
+        author.offer(),
+        version,
+        instance=instance,
+        kind=author.kind,
+        rebalance_ms=patience_ms,
+    )
 
 
 def joining(author: ClassicAuthor, actor: Actor, **said: Any) -> Join:
@@ -48,7 +82,9 @@ def rejoin(author: ClassicAuthor) -> Step | None:
 def advance(author: ClassicAuthor) -> Step | None:
     """What the group waits for."""
     if author.state == "PreparingRebalance":
-        actor = author.choose(Phase.PENDING, Phase.TOLD) or author.choose(Phase.JOINED, Phase.STABLE)
+        actor = author.choose(Phase.PENDING, Phase.TOLD) or author.choose(
+            Phase.JOINED, Phase.STABLE
+        )
         return None if actor is None else joining(author, actor)
     if author.state == "CompletingRebalance":
         return sync(author)
@@ -99,7 +135,9 @@ def sync(author: ClassicAuthor) -> Step | None:
 
 
 def odd_sync(author: ClassicAuthor) -> Step | None:
-    """A sync of which the broker leaves something alone: of strangers, of the forgotten, of one who does not lead."""
+    """A sync of which the broker leaves something alone: of strangers, of the forgotten, of one who
+    does not lead.
+    """
     actor = author.choose(Phase.JOINED, Phase.STABLE)
     if actor is None:
         return None
@@ -112,7 +150,13 @@ def odd_sync(author: ClassicAuthor) -> Step | None:
 def pulsing(author: ClassicAuthor, actor: Actor, **said: Any) -> Pulse:
     """The Heartbeat of a member as it is."""
     version = min(actor.version, 4)
-    step = Pulse(author.group, actor.letter, actor.generation, version, instance=actor.instance if version >= 3 else None)
+    step = Pulse(
+        author.group,
+        actor.letter,
+        actor.generation,
+        version,
+        instance=actor.instance if version >= 3 else None,
+    )
     return replace(step, **said)
 
 
@@ -140,9 +184,19 @@ def send_away(author: ClassicAuthor) -> Step | None:
     actors = [actor for actor in author.actors.values() if actor.label]
     if not actors:
         return None
-    chosen = [(each.label, rng.choice((each.instance, each.instance, None))) for each in rng.sample(actors, min(len(actors), 2))]
-    strange = [("ghost", None), ("", "i-nobody"), ("", None), (actors[0].label, "i-nobody"), ("ghost", actors[0].instance)]
-    return Leave(author.group, tuple(rng.choices(chosen + strange, k=3)), rng.choice((3, 4, 5)))  # some of them twice
+    chosen = [
+        (each.label, rng.choice((each.instance, each.instance, None)))
+        for each in rng.sample(actors, min(len(actors), 2))
+    ]
+    strange = [
+        ("ghost", None),
+        ("", "i-nobody"),
+        ("", None),
+        (actors[0].label, "i-nobody"),
+        ("ghost", actors[0].instance),
+    ]
+    # some of them twice
+    return Leave(author.group, tuple(rng.choices(chosen + strange, k=3)), rng.choice((3, 4, 5)))
 
 
 def bad_leave(author: ClassicAuthor) -> Step | None:
@@ -151,7 +205,9 @@ def bad_leave(author: ClassicAuthor) -> Step | None:
     group = author.rng.choice((author.group, author.group, author.nobody, author.simple, ""))
     who = author.rng.choice(("ghost", ""))
     instance = author.rng.choice((None, "i-nobody")) if version >= 3 else None
-    return Leave(group, ((who, instance),) if version < 3 or author.rng.random() < 0.8 else (), version)
+    return Leave(
+        group, ((who, instance),) if version < 3 or author.rng.random() < 0.8 else (), version
+    )
 
 
 def stranger(author: ClassicAuthor) -> str | None:
@@ -176,9 +232,15 @@ def bad_join(author: ClassicAuthor) -> Step | None:
         {"member_id": "ghost"},
         {"group": author.nobody, "member_id": "ghost"},
         {"member_id": actor.label or "ghost", "instance": other, "version": rng.choice((5, 9))},
-        {"member_id": "ghost", "instance": rng.choice((other, actor.instance)), "version": rng.choice((5, 9))},
+        {
+            "member_id": "ghost",
+            "instance": rng.choice((other, actor.instance)),
+            "version": rng.choice((5, 9)),
+        },
     ]
-    base = Join(author.group, letter, actor.protocols, rng.choice(author.versions), "", None, author.kind)
+    base = Join(
+        author.group, letter, actor.protocols, rng.choice(author.versions), "", None, author.kind
+    )
     return replace(base, **rng.choice(wrong))
 
 
@@ -203,12 +265,21 @@ def bad_sync(author: ClassicAuthor) -> Step | None:
         {"protocol": rng.choice(("other", None)), "version": 5},
         {"instance": rng.choice(other_instances(author, actor)), "version": rng.choice((3, 4, 5))},
     ]
-    return syncing(author, actor, **{"member": letter, "member_id": actor.label} | rng.choice(wrong))
+    return syncing(
+        author, actor, **{"member": letter, "member_id": actor.label} | rng.choice(wrong)
+    )
 
 
 def other_instances(author: ClassicAuthor, actor: Actor) -> list[str]:
     """Instance ids that are not the member's: those of others, and nobody's."""
-    return ["i-nobody", *(each.instance for each in author.actors.values() if each.instance not in (None, actor.instance))]
+    return [
+        "i-nobody",
+        *(
+            each.instance
+            for each in author.actors.values()
+            if each.instance not in (None, actor.instance)
+        ),
+    ]
 
 
 def bad_pulse(author: ClassicAuthor) -> Step | None:
@@ -233,11 +304,17 @@ def again(author: ClassicAuthor, named: list[Any]) -> list[Any]:
 
 
 def offsets(author: ClassicAuthor) -> tuple[Offset, ...]:
-    """What a commit stores: mostly good, some for partitions that are not there, some with notes too long."""
+    """What a commit stores: mostly good, some for partitions that are not there, some with notes
+    too long.
+    """
     rng = author.rng
-    places = {(rng.choice(("three", "four", "one", NOWHERE)), rng.choice((0, 0, 1, 99))) for _ in range(rng.choice((1, 2)))}
+    places = {
+        (rng.choice(("three", "four", "one", NOWHERE)), rng.choice((0, 0, 1, 99)))
+        for _ in range(rng.choice((1, 2)))
+    }
     return tuple(
-        Offset(topic, index, rng.randrange(100), rng.choice((0, 5, 4097))) for topic, index in again(author, sorted(places))
+        Offset(topic, index, rng.randrange(100), rng.choice((0, 5, 4097)))
+        for topic, index in again(author, sorted(places))
     )
 
 
@@ -247,8 +324,12 @@ def commit(author: ClassicAuthor) -> Step | None:
     if actor is None or not actor.label:
         return None
     version = rng.choice((2, 5, 6, 7, 8, 9, 9, 10))
-    generation = rng.choice((actor.generation,) * 4 + (actor.generation - 1, actor.generation + 1, -1))
-    instance = rng.choice((actor.instance, actor.instance, None, "i-nobody")) if version >= 7 else None
+    generation = rng.choice(
+        (actor.generation,) * 4 + (actor.generation - 1, actor.generation + 1, -1)
+    )
+    instance = (
+        rng.choice((actor.instance, actor.instance, None, "i-nobody")) if version >= 7 else None
+    )
     return Commit(author.group, actor.letter, generation, offsets(author), version, instance)
 
 
@@ -269,7 +350,10 @@ def fetch(author: ClassicAuthor) -> Step | None:
     if actor is not None and actor.label and author.rng.random() < 0.4:
         generation = actor.generation + author.rng.choice((0, 0, -1, 1))
         return Fetch(author.group, actor.letter, generation, version=author.rng.choice((9, 10)))
-    return Fetch(author.rng.choice((author.group, author.simple, author.nobody)), version=author.rng.choice((2, 5, 7, 8, 9)))
+    return Fetch(
+        author.rng.choice((author.group, author.simple, author.nobody)),
+        version=author.rng.choice((2, 5, 7, 8, 9)),
+    )
 
 
 def forget(author: ClassicAuthor) -> Step | None:
@@ -279,7 +363,9 @@ def forget(author: ClassicAuthor) -> Step | None:
         (rng.choice(("three", "four", "one")), tuple(again(author, [0, 1]))),
         *(((NOWHERE, (0,)),) if rng.random() < 0.2 else ()),
     )
-    return Forget(rng.choice((author.group, author.group, author.simple, author.nobody, "")), wanted)
+    return Forget(
+        rng.choice((author.group, author.group, author.simple, author.nobody, "")), wanted
+    )
 
 
 def describe(author: ClassicAuthor) -> Step | None:
@@ -295,17 +381,26 @@ def list_all(author: ClassicAuthor) -> Step | None:
     """Groups listed, by state and type."""
     rng = author.rng
     version = rng.choice((0, 2, 3, 4, 5, 5, 5))
-    states = (("stable",), ("Empty", " PreparingRebalance "), ("completingrebalance", "Dead"), ("nonsense",))
+    states = (
+        ("stable",),
+        ("Empty", " PreparingRebalance "),
+        ("completingrebalance", "Dead"),
+        ("nonsense",),
+    )
     return ListGroups(
         version,
         rng.choice(((), *states)) if version >= 4 else (),
-        rng.choice(((), ("consumer",), ("Classic",), (" CLASSIC", "share"), ("nonsense",))) if version >= 5 else (),
+        rng.choice(((), ("consumer",), ("Classic",), (" CLASSIC", "share"), ("nonsense",)))
+        if version >= 5
+        else (),
     )
 
 
 def delete(author: ClassicAuthor) -> Step | None:
     """Groups deleted."""
-    groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2)))
+    groups = author.rng.sample(
+        (author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2))
+    )
     return DeleteGroups(tuple(again(author, groups)), author.rng.choice((0, 1, 2)))
 
 
@@ -333,7 +428,9 @@ CLASSIC: list[tuple[int, Callable[[ClassicAuthor], Step | None]]] = [
     (3, list_all),
     (2, delete),
 ]
-"""Kinds of steps with their weights. A kind that makes no sense now gives None, and another is drawn."""
+"""Kinds of steps with their weights. A kind that makes no sense now gives None, and another is
+drawn.
+"""
 
 
 class ClassicScript(ClassicAuthor):

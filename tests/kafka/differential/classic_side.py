@@ -1,4 +1,6 @@
-"""What one broker says to classic members, as plain values: every id is its label, bytes are what the script sent."""
+"""What one broker says to classic members, as plain values: every id is its label, bytes are what
+the script sent.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def join(side: Side, step: steps.Join) -> None:
         member_id=side.id_of(step.member, step.member_id),
         group_instance_id=step.instance if step.version >= 5 else None,
         protocol_type=step.kind,
-        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name, said in step.protocols),
+        protocols=tuple(
+            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in step.protocols
+        ),
         reason=step.reason if step.version >= 8 else None,
     )
     side.post(step, request, step.version)
@@ -46,7 +50,8 @@ def sync(side: Side, step: steps.Sync) -> None:
         protocol_type=step.kind if step.version >= 5 else None,
         protocol_name=step.protocol if step.version >= 5 else None,
         assignments=tuple(
-            SyncGroupRequestAssignment(member_id=side.ids.get(label, label), assignment=given) for label, given in step.assignments
+            SyncGroupRequestAssignment(member_id=side.ids.get(label, label), assignment=given)
+            for label, given in step.assignments
         ),
     )
     side.post(step, request, step.version)
@@ -63,7 +68,10 @@ def joined(side: Side, answer: Any) -> Plain:
         "skip": answer.skip_assignment,
         "member": side.who(answer.member_id),
         "its id begins": answer.member_id[:-UUID_LETTERS],
-        "members": {side.who(each.member_id): (each.group_instance_id, bytes(each.metadata)) for each in answer.members},
+        "members": {
+            side.who(each.member_id): (each.group_instance_id, bytes(each.metadata))
+            for each in answer.members
+        },
     }
 
 
@@ -92,19 +100,32 @@ def leave(side: Side, step: steps.Leave) -> Plain:
     """What a LeaveGroup is answered."""
     ids = [side.ids.get(label, label) for label, _ in step.members]
     if step.version < 3:
-        return {"code": side.call(LeaveGroupRequest(group_id=step.group, member_id=ids[0]), step.version).error_code}
+        return {
+            "code": side.call(
+                LeaveGroupRequest(group_id=step.group, member_id=ids[0]), step.version
+            ).error_code
+        }
     members = tuple(
-        MemberIdentity(member_id=each, group_instance_id=instance, reason="so be it" if step.version >= 5 else None)
+        MemberIdentity(
+            member_id=each,
+            group_instance_id=instance,
+            reason="so be it" if step.version >= 5 else None,
+        )
         for each, (_, instance) in zip(ids, step.members, strict=True)
     )
     answer = side.call(LeaveGroupRequest(group_id=step.group, members=members), step.version)
-    members = tuple((side.who(each.member_id), each.group_instance_id, each.error_code) for each in answer.members)
+    members = tuple(
+        (side.who(each.member_id), each.group_instance_id, each.error_code)
+        for each in answer.members
+    )
     return {"code": answer.error_code, "members": members}
 
 
 def describe(side: Side, step: steps.DescribeClassic) -> Plain:
     """What a DescribeGroups is answered."""
-    request = DescribeGroupsRequest(groups=step.groups, include_authorized_operations=step.operations and step.version >= 3)
+    request = DescribeGroupsRequest(
+        groups=step.groups, include_authorized_operations=step.operations and step.version >= 3
+    )
     return {
         each.group_id: {
             "code": each.error_code,
@@ -120,7 +141,9 @@ def describe(side: Side, step: steps.DescribeClassic) -> Plain:
 
 
 def described(side: Side, members: Any) -> Plain:
-    """Members by label; one that waits for its first answer has none, and is called by how its id begins."""
+    """Members by label; one that waits for its first answer has none, and is called by how its id
+    begins.
+    """
     shown: dict[str, Plain] = {}
     for member in members:
         label = side.labels.get(member.member_id)

@@ -1,7 +1,8 @@
 """What a script of classic groups can say besides the steps that all groups share.
 
-A member is a letter. Its ids are labels in the order in which the broker made them: `a1`, then `a2`. Where a step may name an id,
-None is the member's newest one, a label stands for that id on either broker, and anything else is sent as it is.
+A member is a letter. Its ids are labels in the order in which the broker made them: `a1`, then
+`a2`. Where a step may name an id, None is the member's newest one, a label stands for that id on
+either broker, and anything else is sent as it is.
 """
 
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ class DescribeClassic(Step):
 
 @dataclass(frozen=True, slots=True)
 class Arrive(Step):
-    """A classic client that minds its own business: nothing is asked yet, it joins with the next Rest."""
+    """A classic client that minds its own business: nothing is asked yet, it joins with the next
+    Rest.
+    """
 
     group: str
     member: str

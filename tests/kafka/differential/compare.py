@@ -1,4 +1,6 @@
-"""Scripts played on both brokers, step by step, until the first disagreement that nobody intended."""
+"""Scripts played on both brokers, step by step, until the first disagreement that nobody
+intended.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +30,10 @@ class Difference:
 
     def line(self) -> str:
         """The difference for a reader."""
-        return f"{'.'.join(self.path) or 'answer'}: apportion says {self.ours!r}, Kafka says {self.theirs!r}"
+        return (
+            f"{'.'.join(self.path) or 'answer'}: apportion says {self.ours!r}, Kafka says "
+            f"{self.theirs!r}"
+        )
 
 
 @dataclass(slots=True)
@@ -55,16 +60,26 @@ class Played:
 
     def report(self) -> str:
         """The whole story of a disagreement, and how to see it again."""
-        lines = [f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, {self.seconds:.1f} s"]
+        lines = [
+            f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, "
+            f"{self.seconds:.1f} s"
+        ]
         lines += [f"  {number:3} {step.line()}" for number, step in enumerate(self.script, 1)]
-        lines += [f"  * in {type(difference.step).__name__}: {difference.line()}" for difference in self.disagreements]
+        lines += [
+            f"  * in {type(difference.step).__name__}: {difference.line()}"
+            for difference in self.disagreements
+        ]
         if self.answers is not None:
             lines += [f"  apportion: {self.answers[0]!r}", f"  Kafka:     {self.answers[1]!r}"]
-        lines.append(f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS={self.tests}")
+        lines.append(
+            f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS={self.tests}"
+        )
         return "\n".join(lines)
 
 
-def play(seed: int, length: int, token: str, ours: Side, theirs: Side, intended: list[Intended]) -> Played:
+def play(
+    seed: int, length: int, token: str, ours: Side, theirs: Side, intended: list[Intended]
+) -> Played:
     """The script of that seed, to its end or to the first disagreement."""
     for side in (ours, theirs):
         side.begin()
@@ -76,15 +91,22 @@ def play(seed: int, length: int, token: str, ours: Side, theirs: Side, intended:
         answer, ends = _both(played, step, ours, theirs, intended, author.is_loose)
         author.note(step, answer)
         if not played.disagreements and isinstance(step, Beat) and not author.is_loose:
-            ends = _both(played, Describe((author.group,)), ours, theirs, intended, author.is_loose)[1] or ends
+            ends = (
+                _both(played, Describe((author.group,)), ours, theirs, intended, author.is_loose)[1]
+                or ends
+            )
         if played.disagreements or ends:
             break
     played.seconds = time.monotonic() - started
     return played
 
 
-def _both(played: Played, step: Step, ours: Side, theirs: Side, intended: list[Intended], is_loose: bool) -> tuple[Plain, bool]:
-    """The real Kafka's answer, and whether the script must end; disagreements are noted in `played`."""
+def _both(
+    played: Played, step: Step, ours: Side, theirs: Side, intended: list[Intended], is_loose: bool
+) -> tuple[Plain, bool]:
+    """The real Kafka's answer, and whether the script must end; disagreements are noted in
+    `played`.
+    """
     answers = (ours.play(step), theirs.play(step))
     shown = tuple(_loosely(step, answer) for answer in answers) if is_loose else answers
     ends = False
@@ -107,7 +129,9 @@ def _loosely(step: Step, answer: Plain) -> Plain:
     return answer
 
 
-def differences(ours: Plain, theirs: Plain, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Plain, Plain]]:
+def differences(
+    ours: Plain, theirs: Plain, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Plain, Plain]]:
     """Where two plain values differ, as deep as both are dictionaries of the same keys."""
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         for key in ours:
@@ -130,21 +154,30 @@ def side_by_side(kafka: RealKafka, **settings: object) -> Iterator[tuple[Side, S
 
 
 def make_pool(ours: Side, theirs: Side) -> None:
-    """Both brokers have the topics that scripts share; a real Kafka may have them of other tests."""
+    """Both brokers have the topics that scripts share; a real Kafka may have them of other
+    tests.
+    """
     for name, count in POOL.items():
         for side in (ours, theirs):
             assert side.play(MakeTopic(name, count))["code"] in (0, 36), (side.name, name)
     for name, count in POOL.items():
         give_up = time.monotonic() + HEARD_WITHIN_S
-        while share_of_one(theirs, name) < count:  # its coordinator hears of topics later than who asks for metadata
+        # its coordinator hears of topics later than who asks for metadata
+        while share_of_one(theirs, name) < count:
             assert time.monotonic() < give_up, f"Kafka's coordinator has not heard of {name}"
 
 
 def share_of_one(side: Side, topic: str) -> int:
     """How many partitions a member that is alone in its group is given."""
-    said = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": (topic,), "topic_partitions": ()}
+    said = {
+        "rebalance_timeout_ms": 10_000,
+        "subscribed_topic_names": (topic,),
+        "topic_partitions": (),
+    }
     joins, leaves = (
-        ConsumerGroupHeartbeatRequest(group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts)
+        ConsumerGroupHeartbeatRequest(
+            group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts
+        )
         for epoch, facts in ((0, said), (-1, {}))
     )
     given = side.call(joins, 1).assignment

@@ -1,7 +1,10 @@
-"""Classic clients that mind their own business on one broker: they join, sync, adopt and beat until nothing changes any more.
+"""Classic clients that mind their own business on one broker: they join, sync, adopt and beat until
+nothing changes any more.
 
-Which partitions go where is up to the broker and to the leader that it chose; so two brokers are alike in where a crowd comes to
-rest: generations, sizes, whether everything is owned, and how much has moved. Members of the other protocol have turns, too.
+Which partitions go where is up to the broker and to the leader that it chose; so two brokers are
+alike in where a crowd comes to
+rest: generations, sizes, whether everything is owned, and how much has moved. Members of the other
+protocol have turns, too.
 """
 
 from __future__ import annotations
@@ -17,7 +20,16 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import decode, encode
 from tests.kafka.differential.classic_author import GONE, Phase
-from tests.kafka.differential.classic_steps import FOREVER_MS, RANGE, Arrive, Join, Knock, Pulse, Rest, Sync
+from tests.kafka.differential.classic_steps import (
+    FOREVER_MS,
+    RANGE,
+    Arrive,
+    Join,
+    Knock,
+    Pulse,
+    Rest,
+    Sync,
+)
 from tests.kafka.differential.lines import gather
 from tests.kafka.differential.shown import Place, Plain, grouped
 from tests.kafka.differential.steps import TOLD, Beat
@@ -34,7 +46,9 @@ ALONE_S = 0.5
 
 @dataclass(slots=True)
 class Client:
-    """A classic client as it knows itself. An eager one gives up everything before it joins and says that it owns nothing."""
+    """A classic client as it knows itself. An eager one gives up everything before it joins and
+    says that it owns nothing.
+    """
 
     letter: str
     version: int
@@ -101,14 +115,25 @@ class Crowd:
     def pulse(self, client: Client) -> Pulse:
         """The Heartbeat of a client as it is."""
         version = min(client.version, 4)
-        return Pulse(self.group, client.letter, client.generation, version, instance=client.instance if version >= 3 else None)
+        return Pulse(
+            self.group,
+            client.letter,
+            client.generation,
+            version,
+            instance=client.instance if version >= 3 else None,
+        )
 
     def shares(self, leader: Client) -> tuple[tuple[str, bytes], ...]:
         """What a leader gives everybody: by turns, to the members by label."""
         topics = sorted({topic for client in self.clients.values() for topic in client.topics})
-        places = [(topic, index) for topic in topics for index in range(self.side.partitions[topic])]
+        places = [
+            (topic, index) for topic in topics for index in range(self.side.partitions[topic])
+        ]
         members = sorted(leader.given)
-        return tuple((label, assignment(frozenset(places[at :: len(members)]))) for at, label in enumerate(members))
+        return tuple(
+            (label, assignment(frozenset(places[at :: len(members)])))
+            for at, label in enumerate(members)
+        )
 
     def hear(self, letter: str, answer: Plain) -> None:
         """The client knows what it was answered to a JoinGroup or a SyncGroup."""
@@ -128,18 +153,26 @@ class Crowd:
             client.phase = Phase.TOLD
             client.owned = frozenset() if answer["code"] == 22 else client.owned
         elif "leader" in answer:
-            client.phase, client.generation, client.label = Phase.JOINED, answer["generation"], answer["member"]
+            client.phase, client.generation, client.label = (
+                Phase.JOINED,
+                answer["generation"],
+                answer["member"],
+            )
             client.given = tuple(answer["members"])
         else:
             client.phase, client.owned = Phase.STABLE, places_of(answer["assignment"])
 
     def say(self, step: Join | Sync) -> None:
-        """The step is asked, and what is answered soon is known; who is alone has nobody to wait for."""
+        """The step is asked, and what is answered soon is known; who is alone has nobody to wait
+        for.
+        """
         self.side.play(step)
         self.listen()
         give_up = time.monotonic() + ALONE_S
         others = [each for each in self.clients.values() if each.letter != step.member]
-        is_alone = not self.moderns() and all(each.phase in (Phase.OUT, Phase.PENDING) for each in others)
+        is_alone = not self.moderns() and all(
+            each.phase in (Phase.OUT, Phase.PENDING) for each in others
+        )
         while is_alone and self.waits(step.member) and time.monotonic() < give_up:
             self.listen()
 
@@ -167,7 +200,11 @@ class Crowd:
             "sizes": tuple(sorted(len(places) for places in self.shared().values())),
             "owned": len(after),
             "owned twice": len(after) < sum(len(places) for places in self.shared().values()),
-            "moved": sum(1 for place, letter in before.items() if letter in stayed and after.get(place, letter) != letter),
+            "moved": sum(
+                1
+                for place, letter in before.items()
+                if letter in stayed and after.get(place, letter) != letter
+            ),
         }
 
     def round(self) -> bool:
@@ -193,7 +230,9 @@ class Crowd:
                     self.side.beliefs.pop((self.group, client.letter), None)
         for letter, belief in self.moderns().items():
             was = (belief.epoch, belief.told, belief.owned)
-            answer = self.side.play(Beat(self.group, letter, belief.epoch, owned=TOLD, instance=belief.instance))
+            answer = self.side.play(
+                Beat(self.group, letter, belief.epoch, owned=TOLD, instance=belief.instance)
+            )
             if answer["code"]:
                 self.gone[letter] = answer["code"]
                 del self.side.beliefs[self.group, letter]
@@ -223,9 +262,14 @@ class Crowd:
 def arrive(side: Side, step: Arrive) -> Plain:
     """The client is one of the crowd."""
     crowd = side.crowds.setdefault(step.group, Crowd(side, step.group))
-    client = Client(step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version)
+    client = Client(
+        step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version
+    )
     crowd.clients[step.member] = client
-    if step.member_id and (belief := side.beliefs.pop((step.group, step.member_id), None)) is not None:
+    if (
+        step.member_id
+        and (belief := side.beliefs.pop((step.group, step.member_id), None)) is not None
+    ):
         client.first_id, client.owned = belief.member_id, belief.owned
     return "here"
 
@@ -243,15 +287,23 @@ def rest(side: Side, step: Rest) -> Plain:
     return side.crowds.setdefault(step.group, Crowd(side, step.group)).rest()
 
 
-def subscription(topics: tuple[str, ...], owned: frozenset[Place] = frozenset(), version: int = 3) -> bytes:
+def subscription(
+    topics: tuple[str, ...], owned: frozenset[Place] = frozenset(), version: int = 3
+) -> bytes:
     """A subscription as Java's clients write it."""
-    parts = tuple(ConsumerProtocolTopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(owned).items())
+    parts = tuple(
+        ConsumerProtocolTopicPartition(topic=name, partitions=indexes)
+        for name, indexes in grouped(owned).items()
+    )
     return encode(ConsumerProtocolSubscription(topics=topics, owned_partitions=parts), version)
 
 
 def assignment(places: frozenset[Place]) -> bytes:
     """An assignment as Java's clients write it."""
-    parts = tuple(ConsumerProtocolTopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(places).items())
+    parts = tuple(
+        ConsumerProtocolTopicPartition(topic=name, partitions=indexes)
+        for name, indexes in grouped(places).items()
+    )
     return encode(ConsumerProtocolAssignment(assigned_partitions=parts), 1)
 
 

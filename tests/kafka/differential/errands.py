@@ -1,4 +1,6 @@
-"""What else a script may have next: commits, fetches and deletions, descriptions and lists, and changes of topics."""
+"""What else a script may have next: commits, fetches and deletions, descriptions and lists, and
+changes of topics.
+"""
 
 from typing import TypeVar
 
@@ -25,7 +27,9 @@ def places(author: Author) -> list[tuple[str, int]]:
     """Partitions to commit or fetch: some that exist, some that do not."""
     rng = author.rng
     topics = [*POOL, NOWHERE]
-    return [(rng.choice(topics), rng.choice((0, 0, 1, 2, 99))) for _ in range(rng.choice((1, 2, 4)))]
+    return [
+        (rng.choice(topics), rng.choice((0, 0, 1, 2, 99))) for _ in range(rng.choice((1, 2, 4)))
+    ]
 
 
 def note_length(author: Author) -> int | None:
@@ -42,9 +46,20 @@ def commit(author: Author) -> Step | None:
     belief = author.belief(actor)
     held = sorted(belief.told)
     chosen = rng.sample(held, min(len(held), 3)) if held and rng.random() < 0.7 else places(author)
-    epoch = rng.choice((belief.epoch, belief.epoch, belief.epoch, belief.epoch - 1, belief.epoch - 1, belief.epoch + 1, -1))
+    epoch = rng.choice(
+        (
+            belief.epoch,
+            belief.epoch,
+            belief.epoch,
+            belief.epoch - 1,
+            belief.epoch - 1,
+            belief.epoch + 1,
+            -1,
+        )
+    )
     offsets = tuple(
-        Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0))) for topic, index in again(author, chosen)
+        Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0)))
+        for topic, index in again(author, chosen)
     )
     version = rng.choice((2, 5, 8, 9, 9, 9, 10, 10))
     instance = actor.instance if version >= 7 and rng.random() < 0.8 else None
@@ -66,7 +81,9 @@ def stray_commit(author: Author) -> Step | None:
         for topic, index in again(author, places(author))
     )
     return Commit(
-        rng.choice((author.group, author.simple, author.simple, author.nobody, "")) if rng.random() < 0.9 else author.group,
+        rng.choice((author.group, author.simple, author.simple, author.nobody, ""))
+        if rng.random() < 0.9
+        else author.group,
         rng.choice(("", "", "ghost")),
         rng.choice((-1, -1, 0, 3)),
         offsets,
@@ -102,27 +119,39 @@ def forget(author: Author) -> Step | None:
     by_topic: dict[str, list[int]] = {}
     for name, index in places(author):
         by_topic.setdefault(name, []).append(index)
-    return Forget(group, tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items()))
+    return Forget(
+        group, tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items())
+    )
 
 
 def describe(author: Author) -> Step | None:
     """Groups described, in both versions."""
-    groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2, 4)))
-    return Describe(tuple(again(author, groups)), author.rng.choice((0, 1)), author.rng.random() < 0.3)
+    groups = author.rng.sample(
+        (author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2, 4))
+    )
+    return Describe(
+        tuple(again(author, groups)), author.rng.choice((0, 1)), author.rng.random() < 0.3
+    )
 
 
 def list_all(author: Author) -> Step | None:
     """Groups listed, by state and type."""
     rng = author.rng
     version = rng.choice((0, 2, 3, 4, 5, 5))
-    states = rng.choice(((), (), ("stable",), ("Empty", " reconciling "), ("nonsense",))) if version >= 4 else ()
+    states = (
+        rng.choice(((), (), ("stable",), ("Empty", " reconciling "), ("nonsense",)))
+        if version >= 4
+        else ()
+    )
     types = rng.choice(((), ("consumer",), ("Classic",), ("nonsense",))) if version >= 5 else ()
     return ListGroups(version, states, types)
 
 
 def delete(author: Author) -> Step | None:
     """Groups deleted."""
-    groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2)))
+    groups = author.rng.sample(
+        (author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2))
+    )
     return DeleteGroups(tuple(again(author, groups)), author.rng.choice((0, 1, 2)))
 
 

@@ -1,8 +1,10 @@
-"""The seeded author of scripts: mostly what sensible members, committers and administrators do, and now and then what is wrong.
+"""The seeded author of scripts: mostly what sensible members, committers and administrators do, and
+now and then what is wrong.
 
-The next step depends on the seed and on what the real Kafka answered so far; both brokers agree about that, or the script ends.
-`exact` scripts use the range assignor, which gives everybody the same partitions on any broker. `loose` ones use uniform, and let
-the group settle before anything is compared that depends on which partition went where.
+The next step depends on the seed and on what the real Kafka answered so far; both brokers agree
+about that, or the script ends. `exact` scripts use the range assignor, which gives everybody the
+same partitions on any broker. `loose` ones use uniform, and let the group settle before anything is
+compared that depends on which partition went where.
 """
 
 from collections.abc import Callable
@@ -12,7 +14,9 @@ from tests.kafka.differential.author import Author
 from tests.kafka.differential.steps import Step
 
 Table = list[tuple[int, Callable[[Author], Step | None]]]
-"""Kinds of steps with their weights. A kind that makes no sense now gives None, and another is drawn."""
+"""Kinds of steps with their weights. A kind that makes no sense now gives None, and another is
+drawn.
+"""
 
 EXACT: Table = [
     (20, beats.join),

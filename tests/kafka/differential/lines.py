@@ -1,4 +1,6 @@
-"""Connections on which an answer may come late: a request is posted, and whatever has come is taken up when somebody looks."""
+"""Connections on which an answer may come late: a request is posted, and whatever has come is taken
+up when somebody looks.
+"""
 
 import select
 import socket
@@ -72,15 +74,22 @@ def ready(lines: Iterable[Line], within_s: float) -> Iterator[Line]:
 
 
 def gather(sides: tuple[Any, ...], quiet_s: float = QUIET_S) -> None:
-    """Both sides have taken up what came: every answer, or the same ones and nothing more for a while."""
+    """Both sides have taken up what came: every answer, or the same ones and nothing more for a
+    while.
+    """
     started = time.monotonic()
     while True:
-        lines = {line: side for side in sides for line in side.lines.values() if line.asked is not None}
+        lines = {
+            line: side for side in sides for line in side.lines.values() if line.asked is not None
+        }
         if not lines:
             return
         for line in ready(lines, 0.002):
             lines[line].take_up(line)
         waited = time.monotonic() - started
-        parked = [sorted(member for member, line in side.lines.items() if line.asked is not None) for side in sides]
+        parked = [
+            sorted(member for member, line in side.lines.items() if line.asked is not None)
+            for side in sides
+        ]
         if waited > PATIENCE_S or (waited >= quiet_s and all(each == parked[0] for each in parked)):
             return

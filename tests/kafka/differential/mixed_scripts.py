@@ -1,7 +1,8 @@
-"""What happens in groups of members of both protocols: they come, go, take each other's places, and the group changes its kind.
+"""What happens in groups of members of both protocols: they come, go, take each other's places, and
+the group changes its kind.
 
-All want the same, so that shares come out alike whoever owns what. What is tried in between, right or wrong, is answered by epochs
-and ids, never by who owns what.
+All want the same, so that shares come out alike whoever owns what. What is tried in between, right
+or wrong, is answered by epochs and ids, never by who owns what.
 """
 
 from __future__ import annotations
@@ -12,9 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import Phase
-from tests.kafka.differential.classic_steps import Arrive, DescribeClassic, Join, Knock, Leave, Pulse, Rest, Sync
+from tests.kafka.differential.classic_steps import (
+    Arrive,
+    DescribeClassic,
+    Join,
+    Knock,
+    Leave,
+    Pulse,
+    Rest,
+    Sync,
+)
 from tests.kafka.differential.crowd import Client, Crowd, places_of
-from tests.kafka.differential.steps import EMPTY, Beat, Commit, DeleteGroups, Describe, Fetch, Forget, ListGroups, Offset, Step
+from tests.kafka.differential.steps import (
+    EMPTY,
+    Beat,
+    Commit,
+    DeleteGroups,
+    Describe,
+    Fetch,
+    Forget,
+    ListGroups,
+    Offset,
+    Step,
+)
 
 if TYPE_CHECKING:
     from tests.kafka.differential.shown import Plain
@@ -27,7 +48,9 @@ STRANGER, CONVERT = "x", "w"
 
 
 class MixedAuthor:
-    """What is known while one script is written: everything is looked up on the real Kafka's side."""
+    """What is known while one script is written: everything is looked up on the real Kafka's
+    side.
+    """
 
     def __init__(self, seed: int, token: str, side: Side) -> None:
         self.rng = random.Random(seed)
@@ -44,10 +67,13 @@ class MixedAuthor:
         self.changes = 0
         """How many have come or gone since then."""
         self.must_rest = False
-        """Whether somebody has come and gone at once: the targets of two epochs leave open who has what to give up."""
+        """Whether somebody has come and gone at once: the targets of two epochs leave open who has
+        what to give up.
+        """
         self.is_steady = True
-        """Whether how much moved until it was at rest says something: who leads a classic group moves what it likes, and a target
-        that is overtaken by another one is reached on many ways."""
+        """Whether how much moved until it was at rest says something: who leads a classic group
+        moves what it likes, and a target that is overtaken by another one is reached on many ways.
+        """
         self.used: set[str] = set()
         self.seen: set[int | str] = set()
         """The codes and the kinds that were met."""
@@ -65,13 +91,19 @@ class MixedAuthor:
 
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
-        self.seen |= {said["code"] for said in (answer, *late.values()) if isinstance(said, dict) and "code" in said}
+        self.seen |= {
+            said["code"]
+            for said in (answer, *late.values())
+            if isinstance(said, dict) and "code" in said
+        }
         if isinstance(step, Rest):
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
             self.is_at_rest, self.changes, self.kinds, self.must_rest = True, 0, {self.kind}, False
         elif isinstance(step, Join) and step.rebalance_ms < 0:
             self.is_at_rest, self.changes, self.must_rest = False, self.changes + 2, True
-        elif isinstance(step, Arrive | Knock | Leave | Join) or (isinstance(step, Beat) and answer["code"] == 0):
+        elif isinstance(step, Arrive | Knock | Leave | Join) or (
+            isinstance(step, Beat) and answer["code"] == 0
+        ):
             self.is_at_rest = False
             self.changes += 1
 
@@ -100,7 +132,12 @@ class MixedAuthor:
             return {group: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and GROUP_ID_NOT_FOUND in answer["gone"].values():
             return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
-        if isinstance(step, Rest) and self.kind == "consumer" and answer["generations"] and not answer["epochs"]:
+        if (
+            isinstance(step, Rest)
+            and self.kind == "consumer"
+            and answer["generations"]
+            and not answer["epochs"]
+        ):
             group = RIVALS if FENCED_INSTANCE_ID in answer["gone"].values() else UNTOLD
             return {group: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and not self.is_steady:
@@ -109,7 +146,9 @@ class MixedAuthor:
             return {UNTARGETED: answer["code"]}
         if isinstance(step, Join | Knock):
             told = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
-            return {name: answer[name] for name in ("code", "generation", "type", "protocol", *told)}
+            return {
+                name: answer[name] for name in ("code", "generation", "type", "protocol", *told)
+            }
         if isinstance(step, Sync):
             return {name: answer[name] for name in ("code", "type", "protocol")}
         if isinstance(step, Describe | DescribeClassic):
@@ -117,11 +156,22 @@ class MixedAuthor:
         return answer
 
     def _described(self, said: Plain) -> Plain:
-        """A described group without who has what; in a group at rest only how much everybody has."""
-        members: Any = {label: {name: each[name] for name in each if name not in LOOSE} for label, each in said["members"].items()}
-        sizes = {name: sorted(count(each[name]) for each in said["members"].values() if name in each) for name in LOOSE[:2]}
+        """A described group without who has what; in a group at rest only how much everybody
+        has.
+        """
+        members: Any = {
+            label: {name: each[name] for name in each if name not in LOOSE}
+            for label, each in said["members"].items()
+        }
+        sizes = {
+            name: sorted(count(each[name]) for each in said["members"].values() if name in each)
+            for name in LOOSE[:2]
+        }
         if not self.is_at_rest:
-            members = {label: {name: each[name] for name in each if name != "epoch"} for label, each in members.items()}
+            members = {
+                label: {name: each[name] for name in each if name != "epoch"}
+                for label, each in members.items()
+            }
             return said | {"members": members}
         return said | {"members": members, "sizes": sizes}
 
@@ -132,7 +182,11 @@ class MixedAuthor:
     def clients(self) -> list[Client]:
         """The classic members that are not waiting for anything."""
         crowd = self.crowd()
-        return [each for each in crowd.clients.values() if not crowd.waits(each.letter) and each.label] if crowd else []
+        return (
+            [each for each in crowd.clients.values() if not crowd.waits(each.letter) and each.label]
+            if crowd
+            else []
+        )
 
     def moderns(self) -> dict[str, Belief]:
         """The members of the consumer protocol, by letter."""
@@ -160,14 +214,20 @@ UNTOLD = "a consumer group of classic members alone"
 RIVALS = "a consumer group of classic members alone, of which two were the same instance"
 TURNED_AWAY = "with one member too many"
 FULL = "with one member too many, and nobody left who speaks the consumer protocol"
-"""What an answer is called when a group has changed its kind as a place its member, or has yet to make a target."""
+"""What an answer is called when a group has changed its kind as a place its member, or has yet to
+make a target.
+"""
 GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, FENCED_INSTANCE_ID = 69, 79, 81, 82
 LOOSE = ("assignment", "target", "metadata")
 
 
 def count(given: Plain) -> int:
     """How many partitions somebody has, as a consumer group or as a classic one tells."""
-    return sum(len(each) for each in given.values()) if isinstance(given, dict) else len(places_of(given))
+    return (
+        sum(len(each) for each in given.values())
+        if isinstance(given, dict)
+        else len(places_of(given))
+    )
 
 
 def arrive(author: MixedAuthor, **said: Any) -> Step | None:
@@ -197,7 +257,12 @@ def come_modern(author: MixedAuthor, **said: Any) -> Step | None:
     if letter is None:
         return None
     instance = f"i-{letter}" if author.rng.random() < 0.3 else None
-    facts: dict[str, Any] = {"topics": author.topics, "rebalance_ms": FOREVER_MS, "instance": instance, "member_id": letter}
+    facts: dict[str, Any] = {
+        "topics": author.topics,
+        "rebalance_ms": FOREVER_MS,
+        "instance": instance,
+        "member_id": letter,
+    }
     return Beat(author.group, letter, 0, owned=EMPTY, **facts | said)
 
 
@@ -237,7 +302,9 @@ def leave_classic(author: MixedAuthor) -> Step | None:
 
 
 def leave_modern(author: MixedAuthor) -> Step | None:
-    """A member of the consumer protocol goes; after the last one the group may become classic again."""
+    """A member of the consumer protocol goes; after the last one the group may become classic
+    again.
+    """
     moderns = author.moderns()
     if not moderns:
         return None
@@ -249,9 +316,14 @@ def knock(author: MixedAuthor) -> Step | None:
     """A classic client joins again by itself; in a classic group it waits for the others."""
     clients = [client for client in author.clients() if client.phase is Phase.STABLE]
     if not clients or (author.kind == "consumer" and author.changes > 1):
-        return None  # between two targets it depends on who has what whether a member has to give something up
+        # between two targets it depends on who has what whether a member has to give something up
+        return None
     client = author.rng.choice(clients)
-    return Knock(author.group, client.letter, author.rng.choice([each for each in (1, 2, 3) if each != client.blob_version]))
+    return Knock(
+        author.group,
+        client.letter,
+        author.rng.choice([each for each in (1, 2, 3) if each != client.blob_version]),
+    )
 
 
 def probed(author: MixedAuthor) -> Client | None:
@@ -269,9 +341,20 @@ def probe_pulse(author: MixedAuthor) -> Step | None:
         {},
         {"generation": client.generation + rng.choice((-1, 1))},
         {"member_id": rng.choice(("ghost", "", *author.moderns()))},
-        {"instance": rng.choice(("i-nobody", *(each.instance for each in author.moderns().values() if each.instance)))},
+        {
+            "instance": rng.choice(
+                (
+                    "i-nobody",
+                    *(each.instance for each in author.moderns().values() if each.instance),
+                )
+            )
+        },
     ]
-    said = {"generation": client.generation, "instance": client.instance, "member_id": client.label} | rng.choice(wrong)
+    said = {
+        "generation": client.generation,
+        "instance": client.instance,
+        "member_id": client.label,
+    } | rng.choice(wrong)
     return Pulse(author.group, STRANGER, **said)
 
 
@@ -288,7 +371,12 @@ def probe_sync(author: MixedAuthor) -> Step | None:
         {"protocol": rng.choice(("other", None))},
         {"instance": "i-nobody"},
     ]
-    said: dict[str, Any] = {"generation": client.generation, "kind": "consumer", "protocol": "range", "member_id": client.label}
+    said: dict[str, Any] = {
+        "generation": client.generation,
+        "kind": "consumer",
+        "protocol": "range",
+        "member_id": client.label,
+    }
     return Sync(author.group, STRANGER, **said | {"instance": client.instance} | rng.choice(wrong))
 
 
@@ -308,7 +396,8 @@ def probe_join(author: MixedAuthor) -> Step | None:
         {"member_id": "ghost", "instance": client.instance or "i-nobody", "session_ms": 1},
         {"member_id": "ghost", "instance": client.instance or "i-nobody", "kind": "other"},
         {"session_ms": 1},
-        {"version": 9} if author.kind == "consumer" else {"kind": "other"},  # a classic group would wait for who got an id
+        # a classic group would wait for who got an id
+        {"version": 9} if author.kind == "consumer" else {"kind": "other"},
     ]
     if author.kind == "consumer":
         wrong += [
@@ -316,25 +405,41 @@ def probe_join(author: MixedAuthor) -> Step | None:
             for name in (client.instance, "i-nobody")
             if name
         ]
-        wrong += [{"version": 9, "member_id": "hasty", "rebalance_ms": -1}] if author.count() < MOST else []
-    return Join(author.group, STRANGER, **{"protocols": good, "version": 9, "member_id": "", "instance": None} | rng.choice(wrong))
+        wrong += (
+            [{"version": 9, "member_id": "hasty", "rebalance_ms": -1}]
+            if author.count() < MOST
+            else []
+        )
+    return Join(
+        author.group,
+        STRANGER,
+        **{"protocols": good, "version": 9, "member_id": "", "instance": None} | rng.choice(wrong),
+    )
 
 
 def probe_beat(author: MixedAuthor) -> Step | None:
-    """A heartbeat of the consumer protocol that is wrong in a mixed group, or by which a classic member changes its protocol."""
+    """A heartbeat of the consumer protocol that is wrong in a mixed group, or by which a classic
+    member changes its protocol.
+    """
     rng, client = author.rng, probed(author)
     if client is None:
         return None
     if CONVERT in author.moderns():
         return None
     said = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
-    return Beat(author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **said)
+    return Beat(
+        author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **said
+    )
 
 
 def probe_leave(author: MixedAuthor) -> Step | None:
     """Nobody leaves."""
     who = author.rng.choice(("ghost", "", *author.moderns()))
-    return Leave(author.group, ((who, author.rng.choice((None, "i-nobody"))),), author.rng.choice((0, 2, 3, 5)))
+    return Leave(
+        author.group,
+        ((who, author.rng.choice((None, "i-nobody"))),),
+        author.rng.choice((0, 2, 3, 5)),
+    )
 
 
 def probe_commit(author: MixedAuthor) -> Step | None:
@@ -342,10 +447,17 @@ def probe_commit(author: MixedAuthor) -> Step | None:
     rng, client = author.rng, probed(author)
     if client is None:
         return None
-    older = -1 if author.kinds == {"classic"} else 1  # in a consumer group an older epoch may do for what was held since then
+    # in a consumer group an older epoch may do for what was held since then
+    older = -1 if author.kinds == {"classic"} else 1
     generation = client.generation + rng.choice((0, 0, 0, older, 1))
     offsets = (Offset("twelve", rng.choice((0, 5, 99)), rng.randrange(100)),)
-    return Commit(author.group, client.letter, rng.choice((generation, generation, -1)), offsets, rng.choice((2, 7, 8, 9, 10)))
+    return Commit(
+        author.group,
+        client.letter,
+        rng.choice((generation, generation, -1)),
+        offsets,
+        rng.choice((2, 7, 8, 9, 10)),
+    )
 
 
 def ask_about(author: MixedAuthor) -> Step | None:
@@ -353,10 +465,14 @@ def ask_about(author: MixedAuthor) -> Step | None:
     rng = author.rng
     return rng.choice(
         (
-            ListGroups(5, rng.choice(((), ("stable",))), rng.choice(((), ("consumer",), ("classic",)))),
+            ListGroups(
+                5, rng.choice(((), ("stable",))), rng.choice(((), ("consumer",), ("classic",)))
+            ),
             Fetch(author.group),
             Forget(author.group, (("twelve", (0,)), ("one", (0,)))),
-            DeleteGroups((author.nobody, author.group)[: rng.choice((1, 2))]) if author.count() else None,
+            DeleteGroups((author.nobody, author.group)[: rng.choice((1, 2))])
+            if author.count()
+            else None,
             DescribeClassic((author.group, author.nobody), rng.choice(range(7))),
         )
     )

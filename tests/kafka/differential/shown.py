@@ -1,4 +1,6 @@
-"""Parts of answers as plain values, in which the ids that a broker invented are the names of the script."""
+"""Parts of answers as plain values, in which the ids that a broker invented are the names of the
+script.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
@@ -24,7 +26,9 @@ class Names(Protocol):
 
 
 def gathered(said: Iterable[tuple[str, Plain]]) -> dict[str, Plain]:
-    """All that was said of each name; what is said of one that was named twice stands under it "again"."""
+    """All that was said of each name; what is said of one that was named twice stands under it
+    "again".
+    """
     found: dict[str, Plain] = {}
     for name, each in said:
         while name in found:
@@ -61,7 +65,9 @@ def described(names: Names, group: Any) -> Plain:
         "assignment epoch": group.assignment_epoch,
         "assignor": group.assignor_name,
         "operations": group.authorized_operations,
-        "members": {names.who(member.member_id): described_member(names, member) for member in group.members},
+        "members": {
+            names.who(member.member_id): described_member(names, member) for member in group.members
+        },
     }
 
 

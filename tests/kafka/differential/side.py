@@ -1,6 +1,8 @@
-"""One broker of the differential test: it makes steps requests, and answers plain values in which the broker's ids are names.
+"""One broker of the differential test: it makes steps requests, and answers plain values in which
+the broker's ids are names.
 
-It keeps what each member believes: its id, its epoch, what it was told last and what it has adopted. Nothing is judged here.
+It keeps what each member believes: its id, its epoch, what it was told last and what it has
+adopted. Nothing is judged here.
 """
 
 import time
@@ -111,10 +113,14 @@ class Side:
     def topic_name(self, topic_id: bytes) -> str:
         """The name behind an id."""
         names = [name for name, each in self.topic_ids.items() if each == bytes(topic_id)]
-        return names[0] if names else {NO_ID: "-", STRANGE_ID: steps.NOWHERE}.get(bytes(topic_id), "?")
+        return (
+            names[0] if names else {NO_ID: "-", STRANGE_ID: steps.NOWHERE}.get(bytes(topic_id), "?")
+        )
 
     def who(self, member_id: str | None) -> str | None:
-        """The letter of a member that goes by that id here, or the label of a classic one; else the id."""
+        """The letter of a member that goes by that id here, or the label of a classic one; else the
+        id.
+        """
         if member_id in self.labels:
             return self.labels[member_id]
         if member_id is not None and classic_side.MADE.fullmatch(member_id):
@@ -125,14 +131,18 @@ class Side:
         return member_id
 
     def id_of(self, letter: str, said: str | None) -> str:
-        """What a step says as its member's id: None is the newest one that the letter has, a label stands for an id."""
+        """What a step says as its member's id: None is the newest one that the letter has, a label
+        stands for an id.
+        """
         if said is not None:
             return self.ids.get(said, said)
         labels = [label for label in self.ids if label.startswith(letter)]
         return self.ids[labels[-1]] if labels else ""
 
     def identify(self, group: str, letter: str, member_id: str, generation: int) -> None:
-        """The classic member of that letter goes by that id in that generation, under a label of its own."""
+        """The classic member of that letter goes by that id in that generation, under a label of
+        its own.
+        """
         if member_id not in self.labels:
             label = f"{letter}{1 + sum(1 for known in self.ids if known.startswith(letter))}"
             self.ids[label], self.labels[member_id] = member_id, label
@@ -156,27 +166,42 @@ class Side:
         came, self._came = self._came, {}
         for letter, answer in came.items():
             step = self._posted[letter]
-            if isinstance(step, classic_steps.Join) and answer != "closed" and answer.error_code in (0, 79):
+            if (
+                isinstance(step, classic_steps.Join)
+                and answer != "closed"
+                and answer.error_code in (0, 79)
+            ):
                 self.identify(step.group, letter, answer.member_id, answer.generation_id)
         return {
-            letter: answer if answer == "closed" else ANSWERED[type(self._posted[letter])](self, answer)
+            letter: answer
+            if answer == "closed"
+            else ANSWERED[type(self._posted[letter])](self, answer)
             for letter, answer in came.items()
         }
 
     def places(self, parts: Any) -> frozenset[Place]:
         """The partitions in a part of a message."""
-        return frozenset((self.topic_name(part.topic_id), index) for part in parts for index in part.partitions)
+        return frozenset(
+            (self.topic_name(part.topic_id), index) for part in parts for index in part.partitions
+        )
 
     def refresh(self, topic: str, until: Callable[[int], bool]) -> None:
-        """The broker shows the topic with as many partitions as `until` accepts (0: it is gone), and this side knows its id."""
-        asked = metadata.MetadataRequest(topics=(metadata.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
+        """The broker shows the topic with as many partitions as `until` accepts (0: it is gone),
+        and this side knows its id.
+        """
+        asked = metadata.MetadataRequest(
+            topics=(metadata.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
+        )
         while True:
             found = self.call(asked, 12).topics[0]
             if until(len(found.partitions)):
                 break
             time.sleep(0.01)
         if found.partitions:
-            self.topic_ids[topic], self.partitions[topic] = bytes(found.topic_id), len(found.partitions)
+            self.topic_ids[topic], self.partitions[topic] = (
+                bytes(found.topic_id),
+                len(found.partitions),
+            )
         else:
             self.partitions.pop(topic, None)
 
@@ -196,7 +221,9 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
     }[step.owned]
     times = 2 if step.owned == steps.TWICE else 1
     return times * tuple(
-        consumer_group_heartbeat.TopicPartitions(topic_id=side.topic_id(name), partitions=times * indexes)
+        consumer_group_heartbeat.TopicPartitions(
+            topic_id=side.topic_id(name), partitions=times * indexes
+        )
         for name, indexes in grouped(places).items()
     )
 
@@ -212,16 +239,22 @@ def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
 
 
 def _first_belief(side: Side, step: steps.Beat) -> Belief:
-    """What a new member believes: nothing, or what the classic client did that goes on under its own id."""
+    """What a new member believes: nothing, or what the classic client did that goes on under its
+    own id.
+    """
     clients = side.crowds[step.group].clients.values() if step.group in side.crowds else ()
-    owned = next((client.owned for client in clients if client.label == step.member_id), frozenset())
+    owned = next(
+        (client.owned for client in clients if client.label == step.member_id), frozenset()
+    )
     return Belief(side.ids.get(step.member_id or "", step.member), told=owned, owned=owned)
 
 
 def _beat(side: Side, step: steps.Beat) -> Plain:
     key = (step.group, step.member)
     belief = side.beliefs.get(key) or _first_belief(side, step)
-    member_id = belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
+    member_id = (
+        belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
+    )
     answer = side.call(
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
             group_id=step.group,
@@ -237,7 +270,9 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
         ),
         step.version,
     )
-    assignment = None if answer.assignment is None else side.places(answer.assignment.topic_partitions)
+    assignment = (
+        None if answer.assignment is None else side.places(answer.assignment.topic_partitions)
+    )
     if answer.error_code == 0:
         if step.epoch == 0:
             belief = Belief(member_id if member_id else answer.member_id, instance=step.instance)
@@ -261,7 +296,9 @@ def _describe(side: Side, step: steps.Describe) -> Plain:
     request = consumer_group_describe.ConsumerGroupDescribeRequest(
         group_ids=step.groups, include_authorized_operations=step.operations
     )
-    return {group.group_id: described(side, group) for group in side.call(request, step.version).groups}
+    return {
+        group.group_id: described(side, group) for group in side.call(request, step.version).groups
+    }
 
 
 def _list(side: Side, step: steps.ListGroups) -> Plain:
@@ -282,21 +319,36 @@ def _delete(side: Side, step: steps.DeleteGroups) -> Plain:
 
 
 def _settle(side: Side, step: steps.Settle) -> Plain:
-    """Sizes when nothing moves any more, and how many partitions went from one member that stayed to another."""
-    members = sorted(letter for group, letter in side.beliefs if group == step.group and side.beliefs[group, letter].epoch > 0)
-    before = {place: letter for letter in members for place in side.beliefs[step.group, letter].owned}
+    """Sizes when nothing moves any more, and how many partitions went from one member that stayed
+    to another.
+    """
+    members = sorted(
+        letter
+        for group, letter in side.beliefs
+        if group == step.group and side.beliefs[group, letter].epoch > 0
+    )
+    before = {
+        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+    }
     for _ in range(50):
         is_quiet = True
         for letter in members:
             belief = side.beliefs[step.group, letter]
             was = (belief.epoch, belief.told, belief.owned)
-            answer = _beat(side, steps.Beat(step.group, letter, belief.epoch, owned=steps.TOLD, instance=belief.instance))
+            answer = _beat(
+                side,
+                steps.Beat(
+                    step.group, letter, belief.epoch, owned=steps.TOLD, instance=belief.instance
+                ),
+            )
             if answer["code"]:
                 return {"stopped by": letter, "code": answer["code"]}
             is_quiet = is_quiet and was == (belief.epoch, belief.told, belief.owned)
         if is_quiet:
             break
-    after = {place: letter for letter in members for place in side.beliefs[step.group, letter].owned}
+    after = {
+        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+    }
     return {
         "epochs": {letter: side.beliefs[step.group, letter].epoch for letter in members},
         "sizes": tuple(sorted(len(side.beliefs[step.group, letter].owned) for letter in members)),

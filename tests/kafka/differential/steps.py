@@ -1,12 +1,15 @@
-"""What a script of the differential test can say. A step names members and topics by letters and words, never by a broker's ids.
+"""What a script of the differential test can say. A step names members and topics by letters and
+words, never by a broker's ids.
 
-The epoch of a step is a number, because the brokers have to agree on it; what a member owns is a word, because each broker may give
-it other partitions. `Side` makes a step the request for one broker.
+The epoch of a step is a number, because the brokers have to agree on it; what a member owns is a
+word, because each broker may give it other partitions. `Side` makes a step the request for one
+broker.
 """
 
 from dataclasses import dataclass, fields
 
-TOLD = "told"  # exactly what the broker said last: everything was adopted, and revocations are acknowledged
+# exactly what the broker said last: everything was adopted, and revocations are acknowledged
+TOLD = "told"
 TWICE = "twice"  # the same, every topic twice and every partition twice in each
 HELD = "held"  # what the member had before: nothing is acknowledged
 PART = "part"  # less than it was told
@@ -36,7 +39,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Beat(Step):
-    """One ConsumerGroupHeartbeat of a member. `member_id` None: its own; a text is sent as it is."""
+    """One ConsumerGroupHeartbeat of a member. `member_id` None: its own; a text is sent as it
+    is.
+    """
 
     group: str
     member: str
@@ -54,7 +59,9 @@ class Beat(Step):
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """One partition of a commit, and the topic that it is of. The note has that many letters; None: there is none."""
+    """One partition of a commit, and the topic that it is of. The note has that many letters; None:
+    there is none.
+    """
 
     topic: str
     partition: int
@@ -124,7 +131,9 @@ class DeleteGroups(Step):
 
 @dataclass(frozen=True, slots=True)
 class MakeTopic(Step):
-    """A topic is made, and both brokers know it before the next step, the coordinator of `near` included."""
+    """A topic is made, and both brokers know it before the next step, the coordinator of `near`
+    included.
+    """
 
     topic: str
     partitions: int
@@ -133,7 +142,9 @@ class MakeTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class Grow(Step):
-    """A topic gets more partitions, and both brokers know it before the next step, the coordinator of `near` included."""
+    """A topic gets more partitions, and both brokers know it before the next step, the coordinator
+    of `near` included.
+    """
 
     topic: str
     partitions: int
@@ -142,7 +153,9 @@ class Grow(Step):
 
 @dataclass(frozen=True, slots=True)
 class DropTopic(Step):
-    """A topic is deleted, and both brokers know it before the next step, the coordinator of `near` included."""
+    """A topic is deleted, and both brokers know it before the next step, the coordinator of `near`
+    included.
+    """
 
     topic: str
     near: str | None = None
@@ -150,7 +163,9 @@ class DropTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class Settle(Step):
-    """Members beat in turn and adopt what they are told, until a whole round changes nothing; what counts is where that leads."""
+    """Members beat in turn and adopt what they are told, until a whole round changes nothing; what
+    counts is where that leads.
+    """
 
     group: str
     wants_differ: bool = False

@@ -1,4 +1,6 @@
-"""Committed offsets on one broker: stored, fetched and deleted, with names for the ids of topics."""
+"""Committed offsets on one broker: stored, fetched and deleted, with names for the ids of
+topics.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def commit(side: Side, step: steps.Commit) -> Plain:
     )
     by_id = step.version >= 10
     return gathered(
-        (f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}", each.error_code)
+        (
+            f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}",
+            each.error_code,
+        )
         for topic in answer.topics
         for each in topic.partitions
     )
@@ -63,14 +68,24 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
     if step.version < 8:
         topics = None
         if wanted is not None:
-            topics = tuple(offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in wanted)
-        request = offset_fetch.OffsetFetchRequest(group_id=step.group, topics=topics, require_stable=step.stable)
+            topics = tuple(
+                offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=each)
+                for name, each in wanted
+            )
+        request = offset_fetch.OffsetFetchRequest(
+            group_id=step.group, topics=topics, require_stable=step.stable
+        )
         answer = side.call(request, step.version)
-        return {"code": answer.error_code, "offsets": gathered(offsets(side, answer.topics, step.version))}
+        return {
+            "code": answer.error_code,
+            "offsets": gathered(offsets(side, answer.topics, step.version)),
+        }
     of_topics = None
     if wanted is not None:
         of_topics = tuple(
-            offset_fetch.OffsetFetchRequestTopics(name=name, topic_id=side.topic_id(name), partition_indexes=each)
+            offset_fetch.OffsetFetchRequestTopics(
+                name=name, topic_id=side.topic_id(name), partition_indexes=each
+            )
             for name, each in wanted
         )
     group = offset_fetch.OffsetFetchRequestGroup(
@@ -79,20 +94,31 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
         member_epoch=step.epoch,
         topics=of_topics,
     )
-    (found,) = side.call(offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version).groups
-    return {"code": found.error_code, "offsets": gathered(offsets(side, found.topics, step.version))}
+    (found,) = side.call(
+        offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version
+    ).groups
+    return {
+        "code": found.error_code,
+        "offsets": gathered(offsets(side, found.topics, step.version)),
+    }
 
 
 def forget(side: Side, step: steps.Forget) -> Plain:
     """The codes of an OffsetDelete."""
     topics = tuple(
         offset_delete.OffsetDeleteRequestTopic(
-            name=name, partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+            name=name,
+            partitions=tuple(
+                offset_delete.OffsetDeleteRequestPartition(partition_index=index)
+                for index in indexes
+            ),
         )
         for name, indexes in step.partitions
     )
     answer = side.call(offset_delete.OffsetDeleteRequest(group_id=step.group, topics=topics), 0)
     codes = gathered(
-        (f"{topic.name}-{each.partition_index}", each.error_code) for topic in answer.topics for each in topic.partitions
+        (f"{topic.name}-{each.partition_index}", each.error_code)
+        for topic in answer.topics
+        for each in topic.partitions
     )
     return {"code": answer.error_code, "partitions": codes}

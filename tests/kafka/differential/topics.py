@@ -1,7 +1,8 @@
-"""Topics made, grown and dropped, so that the broker and the coordinator of one group know it before the next step.
+"""Topics made, grown and dropped, so that the broker and the coordinator of one group know it
+before the next step.
 
-A real Kafka answers before its coordinators have heard of it. So a member of another group on the same shard of the coordinator
-subscribes to the topic, and beats until its epoch is another one.
+A real Kafka answers before its coordinators have heard of it. So a member of another group on the
+same shard of the coordinator subscribes to the topic, and beats until its epoch is another one.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ class Watch:
     def __init__(self, side: Side, topic: str, near: str) -> None:
         self.side = side
         shard = shard_of(near, SHARDS)
-        self.group = next(name for n in count() if shard_of(name := f"watch-{n}-{near}", SHARDS) == shard)
-        self.epoch = self.beat(0, rebalance_timeout_ms=CHANGE_MS, subscribed_topic_names=(topic,)).member_epoch
+        self.group = next(
+            name for n in count() if shard_of(name := f"watch-{n}-{near}", SHARDS) == shard
+        )
+        self.epoch = self.beat(
+            0, rebalance_timeout_ms=CHANGE_MS, subscribed_topic_names=(topic,)
+        ).member_epoch
 
     def beat(self, epoch: int, **said: Any) -> Any:
         """One heartbeat, which never claims to own anything."""
@@ -61,7 +66,13 @@ def make(side: Side, step: steps.MakeTopic) -> Plain:
 def grow(side: Side, step: steps.Grow) -> Plain:
     """The topic has more partitions."""
     topic = CreatePartitionsTopic(name=step.topic, count=step.partitions, assignments=None)
-    return changed(side, step, CreatePartitionsRequest(topics=(topic,), timeout_ms=CHANGE_MS), 3, step.partitions)
+    return changed(
+        side,
+        step,
+        CreatePartitionsRequest(topics=(topic,), timeout_ms=CHANGE_MS),
+        3,
+        step.partitions,
+    )
 
 
 def drop(side: Side, step: steps.DropTopic) -> Plain:

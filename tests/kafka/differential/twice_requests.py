@@ -1,15 +1,23 @@
-"""Requests with something in each of their lists, for every API that has one. `wrong_twice.py` makes them say a part twice.
+"""Requests with something in each of their lists, for every API that has one. `wrong_twice.py`
+makes them say a part twice.
 
-A request is a function of the id of the topic `twice`, which has two batches of two records in its first partition, and of a group
-that no other case has.
+A request is a function of the id of the topic `twice`, which has two batches of two records in its
+first partition, and of a group that no other case has.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from apportion.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from apportion.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -17,7 +25,11 @@ from apportion.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -26,9 +38,17 @@ from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -70,7 +90,11 @@ OTHERWISE: dict[type, dict[str, Any]] = {
     FetchPartition: {"fetch_offset": 2},
     ListOffsetsPartition: {"timestamp": -2},
     OffsetForLeaderPartition: {"leader_epoch": 9},
-    OffsetCommitRequestPartition: {"committed_offset": 77, "committed_metadata": "x" * 5000, "partition_index": 99},
+    OffsetCommitRequestPartition: {
+        "committed_offset": 77,
+        "committed_metadata": "x" * 5000,
+        "partition_index": 99,
+    },
     OffsetFetchRequestGroup: {"topics": None},
     JoinGroupRequestProtocol: {"metadata": b"\0\1\0\0\0\0\xff\xff\xff\xff"},
     MemberIdentity: {"group_instance_id": None, "member_id": "ghost"},
@@ -95,16 +119,23 @@ def produce(twice: bytes, group: str) -> Any:
 def ends(twice: bytes, group: str) -> Any:
     """Where the partitions end."""
     wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(3))
-    return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=TWICE, partitions=wanted),))
+    return ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name=TWICE, partitions=wanted),)
+    )
 
 
 def fetch(start: int, min_bytes: int = 1, **facts: Any) -> Make:
     """Two partitions from their start, or (far behind it) from their end."""
 
     def request(twice: bytes, group: str) -> Any:
-        wanted = tuple(FetchPartition(partition=index, fetch_offset=start, partition_max_bytes=1_000_000) for index in (0, 1))
+        wanted = tuple(
+            FetchPartition(partition=index, fetch_offset=start, partition_max_bytes=1_000_000)
+            for index in (0, 1)
+        )
         topics = (FetchTopic(topic=TWICE, topic_id=twice, partitions=wanted),)
-        return FetchRequest(**{"max_wait_ms": 300, "min_bytes": min_bytes, "topics": topics} | facts)
+        return FetchRequest(
+            **{"max_wait_ms": 300, "min_bytes": min_bytes, "topics": topics} | facts
+        )
 
     return request
 
@@ -118,20 +149,25 @@ def forget_partitions(twice: bytes, group: str) -> Any:
 def epochs(twice: bytes, group: str) -> Any:
     """Ends of the epoch."""
     wanted = tuple(OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in (0, 1))
-    topics = tuple(OffsetForLeaderTopic(topic=name, partitions=wanted) for name in (TWICE, NO_TOPIC))
+    topics = tuple(
+        OffsetForLeaderTopic(topic=name, partitions=wanted) for name in (TWICE, NO_TOPIC)
+    )
     return OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
 
 
 def metadata(twice: bytes, group: str) -> Any:
     """Topics that are there and that are not."""
     return MetadataRequest(
-        topics=tuple(MetadataRequestTopic(name=name) for name in (TWICE, NO_TOPIC)), allow_auto_topic_creation=False
+        topics=tuple(MetadataRequestTopic(name=name) for name in (TWICE, NO_TOPIC)),
+        allow_auto_topic_creation=False,
     )
 
 
 def metadata_by_id(twice: bytes, group: str) -> Any:
     """One topic by its id."""
-    return MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=twice),), allow_auto_topic_creation=False)
+    return MetadataRequest(
+        topics=(MetadataRequestTopic(name=None, topic_id=twice),), allow_auto_topic_creation=False
+    )
 
 
 def metadata_by_both(twice: bytes, group: str) -> Any:
@@ -143,12 +179,16 @@ def metadata_by_both(twice: bytes, group: str) -> Any:
 def commit(twice: bytes, group: str, offset: int = 5) -> Any:
     """Offsets of two partitions, and of a topic that is not there."""
     wanted = tuple(
-        OffsetCommitRequestPartition(partition_index=index, committed_offset=offset + index, committed_metadata="note")
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset + index, committed_metadata="note"
+        )
         for index in (0, 1)
     )
     topics = (
         OffsetCommitRequestTopic(name=TWICE, topic_id=twice, partitions=wanted),
-        OffsetCommitRequestTopic(name=NO_TOPIC, topic_id=b"no topic at all!", partitions=wanted[:1]),
+        OffsetCommitRequestTopic(
+            name=NO_TOPIC, topic_id=b"no topic at all!", partitions=wanted[:1]
+        ),
     )
     return OffsetCommitRequest(group_id=group, topics=topics)
 
@@ -165,7 +205,9 @@ def fetch_offsets(twice: bytes, group: str) -> Any:
         for name, topic_id in ((TWICE, twice), (NO_TOPIC, b"no topic at all!"))
     )
     groups = (group, group + " not here")
-    return OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups))
+    return OffsetFetchRequest(
+        groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups)
+    )
 
 
 def fetch_all_offsets(twice: bytes, group: str) -> Any:
@@ -175,20 +217,26 @@ def fetch_all_offsets(twice: bytes, group: str) -> Any:
 
 def fetch_offsets_of_one(twice: bytes, group: str) -> Any:
     """Offsets of one group, as it was asked before version 8."""
-    topics = tuple(OffsetFetchRequestTopic(name=name, partition_indexes=(0, 1)) for name in (TWICE, NO_TOPIC))
+    topics = tuple(
+        OffsetFetchRequestTopic(name=name, partition_indexes=(0, 1)) for name in (TWICE, NO_TOPIC)
+    )
     return OffsetFetchRequest(group_id=group, topics=topics)
 
 
 def forget_offsets(twice: bytes, group: str) -> Any:
     """Offsets of a topic, and of one that is not there, forgotten."""
     wanted = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in (0, 99))
-    topics = tuple(OffsetDeleteRequestTopic(name=name, partitions=wanted) for name in (TWICE, NO_TOPIC))
+    topics = tuple(
+        OffsetDeleteRequestTopic(name=name, partitions=wanted) for name in (TWICE, NO_TOPIC)
+    )
     return OffsetDeleteRequest(group_id=group, topics=topics)
 
 
 def join(twice: bytes, group: str) -> Any:
     """A static member, so that it can be named by what we know."""
-    protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=b"") for name in ("range", "roundrobin"))
+    protocols = tuple(
+        JoinGroupRequestProtocol(name=name, metadata=b"") for name in ("range", "roundrobin")
+    )
     return JoinGroupRequest(
         group_id=group,
         session_timeout_ms=SESSION_MS,
@@ -202,15 +250,24 @@ def join(twice: bytes, group: str) -> Any:
 
 def leave(twice: bytes, group: str) -> Any:
     """A member that is there, and one that is not."""
-    members = tuple(MemberIdentity(member_id="", group_instance_id=instance) for instance in ("one", "two"))
+    members = tuple(
+        MemberIdentity(member_id="", group_instance_id=instance) for instance in ("one", "two")
+    )
     return LeaveGroupRequest(group_id=group, members=members)
 
 
 def sync(twice: bytes, group: str) -> Any:
     """Assignments of a group that is not there."""
-    given = tuple(SyncGroupRequestAssignment(member_id=each, assignment=b"x") for each in ("me", "you"))
+    given = tuple(
+        SyncGroupRequestAssignment(member_id=each, assignment=b"x") for each in ("me", "you")
+    )
     return SyncGroupRequest(
-        group_id=group, generation_id=1, member_id="me", protocol_type="consumer", protocol_name="range", assignments=given
+        group_id=group,
+        generation_id=1,
+        member_id="me",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=given,
     )
 
 
@@ -260,15 +317,21 @@ def beat(epoch: int) -> Make:
 def create(twice: bytes, group: str) -> Any:
     """Two topics."""
     settings = tuple(
-        CreatableTopicConfig(name=name, value=value) for name, value in (("cleanup.policy", "delete"), ("retention.ms", "1"))
+        CreatableTopicConfig(name=name, value=value)
+        for name, value in (("cleanup.policy", "delete"), ("retention.ms", "1"))
     )
-    topics = tuple(CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings) for name in ("x1", "x2"))
+    topics = tuple(
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=settings)
+        for name in ("x1", "x2")
+    )
     return CreateTopicsRequest(topics=topics, timeout_ms=WAIT_MS, validate_only=True)
 
 
 def create_by_assignment(twice: bytes, group: str) -> Any:
     """A topic whose partitions are placed."""
-    here = tuple(CreatableReplicaAssignment(partition_index=index, broker_ids=(1,)) for index in (0, 1))
+    here = tuple(
+        CreatableReplicaAssignment(partition_index=index, broker_ids=(1,)) for index in (0, 1)
+    )
     topic = CreatableTopic(name="x1", num_partitions=-1, replication_factor=-1, assignments=here)
     return CreateTopicsRequest(topics=(topic,), timeout_ms=WAIT_MS, validate_only=True)
 
@@ -288,7 +351,9 @@ def delete_named_topics(twice: bytes, group: str) -> Any:
 def grow(twice: bytes, group: str) -> Any:
     """Topics that shall have more partitions, which are placed."""
     here = tuple(CreatePartitionsAssignment(broker_ids=(1,)) for _ in range(2))
-    topics = tuple(CreatePartitionsTopic(name=name, count=5, assignments=here) for name in (TWICE, NO_TOPIC))
+    topics = tuple(
+        CreatePartitionsTopic(name=name, count=5, assignments=here) for name in (TWICE, NO_TOPIC)
+    )
     return CreatePartitionsRequest(topics=topics, timeout_ms=WAIT_MS, validate_only=True)
 
 
@@ -302,7 +367,11 @@ def trim(twice: bytes, group: str) -> Any:
 def configs(twice: bytes, group: str) -> Any:
     """Two settings of two topics."""
     resources = tuple(
-        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=("cleanup.policy", "retention.ms"))
+        DescribeConfigsResource(
+            resource_type=2,
+            resource_name=name,
+            configuration_keys=("cleanup.policy", "retention.ms"),
+        )
         for name in (TWICE, NO_TOPIC)
     )
     return DescribeConfigsRequest(resources=resources)
@@ -323,7 +392,11 @@ REQUESTS = (
     Whole("fetch all offsets", (8, 10), fetch_all_offsets, before=((9, commit),)),
     Whole("fetch offsets of one", (1, 7), fetch_offsets_of_one, before=((9, commit),)),
     Whole("forget offsets", (0,), forget_offsets, before=((9, commit),), after=((9, committed),)),
-    Whole("coordinators", (4, 6), lambda twice, group: FindCoordinatorRequest(key_type=0, coordinator_keys=("a", "b"))),
+    Whole(
+        "coordinators",
+        (4, 6),
+        lambda twice, group: FindCoordinatorRequest(key_type=0, coordinator_keys=("a", "b")),
+    ),
     Whole("join", (5, 9), join, after=((6, describe),)),
     Whole("leave", (3, 5), leave, before=((5, join),), after=((6, describe),)),
     Whole("sync", (0, 5), sync),
@@ -341,6 +414,7 @@ REQUESTS = (
     Whole("grow", (0, 3), grow),
     Whole("trim", (0, 2), trim),
     Whole("configs", (1, 4), configs),
-    Whole("produce", (9, 12, 13), produce, after=((10, ends),)),  # last: the logs are not alike after it
+    # last: the logs are not alike after it
+    Whole("produce", (9, 12, 13), produce, after=((10, ends),)),
 )
 """Every API that has a list, and what about it may depend on the version."""

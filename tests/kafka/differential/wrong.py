@@ -1,6 +1,8 @@
-"""Requests that are wrong, and a few right ones. The topic `good` stands by: three partitions, two records in the first.
+"""Requests that are wrong, and a few right ones. The topic `good` stands by: three partitions, two
+records in the first.
 
-A case is a name, a version and a function of `good`'s id (or that of another topic) that makes the request.
+A case is a name, a version and a function of `good`'s id (or that of another topic) that makes the
+request.
 """
 
 import struct
@@ -12,7 +14,11 @@ from typing import Any, NamedTuple
 import crc32c
 
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from apportion.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -25,7 +31,11 @@ from apportion.wire.messages.describe_configs import DescribeConfigsRequest, Des
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -69,12 +79,23 @@ def patched(records: bytes, at: int, new: bytes) -> bytes:
 
 def old_message(magic: int) -> bytes:
     """A message of an old format."""
-    body = struct.pack(">bb", magic, 0) + (struct.pack(">q", 0) if magic else b"") + struct.pack(">i1si1s", 1, b"k", 1, b"v")
+    body = (
+        struct.pack(">bb", magic, 0)
+        + (struct.pack(">q", 0) if magic else b"")
+        + struct.pack(">i1si1s", 1, b"k", 1, b"v")
+    )
     message = struct.pack(">I", zlib.crc32(body)) + body
     return struct.pack(">qi", 0, len(message)) + message
 
 
-def produce(records: bytes | None, *, topic: str = GOOD, topic_id: bytes | None = None, partition: int = 0, **facts: Any) -> Any:
+def produce(
+    records: bytes | None,
+    *,
+    topic: str = GOOD,
+    topic_id: bytes | None = None,
+    partition: int = 0,
+    **facts: Any,
+) -> Any:
     """A function of good's id: one batch for one partition."""
 
     def request(good: bytes) -> Any:
@@ -119,22 +140,43 @@ def batches() -> Iterator[Case]:
         yield Case(f"produce format {magic}", 9, produce(old_message(magic)))
     yield Case("produce an unknown format", 12, produce(patched(good, 16, b"\3")))
     yield Case("produce a wrong count", 12, produce(patched(good, 57, struct.pack(">i", 7))))
-    yield Case("produce a wrong last offset delta", 12, produce(patched(good, 23, struct.pack(">i", 7))))
-    yield Case("produce no record", 12, produce(patched(patched(good, 57, struct.pack(">i", 0)), 23, struct.pack(">i", -1))))
+    yield Case(
+        "produce a wrong last offset delta", 12, produce(patched(good, 23, struct.pack(">i", 7)))
+    )
+    yield Case(
+        "produce no record",
+        12,
+        produce(patched(patched(good, 57, struct.pack(">i", 0)), 23, struct.pack(">i", -1))),
+    )
     yield Case("produce a marker", 12, produce(patched(good, 21, struct.pack(">h", 0x20))))
-    yield Case("produce an unknown compression", 12, produce(patched(good, 21, struct.pack(">h", 6))))
-    yield Case("produce too much", 12, produce(encode_batch([(b"k", b"v" * 1_100_000, ())], timestamp_ms=0)))
+    yield Case(
+        "produce an unknown compression", 12, produce(patched(good, 21, struct.pack(">h", 6)))
+    )
+    yield Case(
+        "produce too much",
+        12,
+        produce(encode_batch([(b"k", b"v" * 1_100_000, ())], timestamp_ms=0)),
+    )
     yield Case("produce from the future", 12, produce(batch(timestamp_ms=NOW_MS + 10 * 86_400_000)))
     yield Case("produce from long ago", 12, produce(batch(timestamp_ms=1), partition=1))
     yield Case("produce zstd in an old version", 6, produce(batch(compression=4)))
-    yield Case("produce of a transaction without one", 12, produce(patched(good, 21, struct.pack(">h", 0x10))))
+    yield Case(
+        "produce of a transaction without one",
+        12,
+        produce(patched(good, 21, struct.pack(">h", 0x10))),
+    )
 
 
 def sequences() -> Iterator[Case]:
     """Idempotent producers, whose numbers go on, repeat, jump and grow old."""
 
-    def numbered(sequence: int, epoch: int = 0, producer: int = 4711, partition: int = 1) -> Callable[[bytes], Any]:
-        return produce(batch(2, producer_id=producer, producer_epoch=epoch, base_sequence=sequence), partition=partition)
+    def numbered(
+        sequence: int, epoch: int = 0, producer: int = 4711, partition: int = 1
+    ) -> Callable[[bytes], Any]:
+        return produce(
+            batch(2, producer_id=producer, producer_epoch=epoch, base_sequence=sequence),
+            partition=partition,
+        )
 
     for name, request in (
         ("first, not from 0", numbered(5, producer=4712)),
@@ -156,11 +198,23 @@ def sequences() -> Iterator[Case]:
 def fetches() -> Iterator[Case]:
     """Fetch."""
 
-    def fetch(*, topic: str = GOOD, topic_id: bytes | None = None, whole: dict[str, Any] | None = None, **facts: Any) -> Any:
+    def fetch(
+        *,
+        topic: str = GOOD,
+        topic_id: bytes | None = None,
+        whole: dict[str, Any] | None = None,
+        **facts: Any,
+    ) -> Any:
         def request(good: bytes) -> Any:
-            asked = FetchPartition(**({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000} | facts))
-            wanted = FetchTopic(topic=topic, topic_id=good if topic_id is None else topic_id, partitions=(asked,))
-            return FetchRequest(**({"max_wait_ms": 10, "min_bytes": 1, "topics": (wanted,)} | (whole or {})))
+            asked = FetchPartition(
+                **({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000} | facts)
+            )
+            wanted = FetchTopic(
+                topic=topic, topic_id=good if topic_id is None else topic_id, partitions=(asked,)
+            )
+            return FetchRequest(
+                **({"max_wait_ms": 10, "min_bytes": 1, "topics": (wanted,)} | (whole or {}))
+            )
 
         return request
 
@@ -182,10 +236,16 @@ def fetches() -> Iterator[Case]:
     yield Case("fetch for a later leader", 18, fetch(current_leader_epoch=5))
     yield Case("fetch for this leader", 18, fetch(current_leader_epoch=0))
     yield Case("fetch after a later epoch", 18, fetch(last_fetched_epoch=5))
-    yield Case("fetch in a session that is none", 18, fetch(whole={"session_id": 77, "session_epoch": 3}))
+    yield Case(
+        "fetch in a session that is none", 18, fetch(whole={"session_id": 77, "session_epoch": 3})
+    )
     yield Case("fetch in no session, later", 18, fetch(whole={"session_id": 0, "session_epoch": 3}))
-    yield Case("close a session that is none", 18, fetch(whole={"session_id": 77, "session_epoch": -1}))
-    yield Case("fetch nothing", 18, lambda good: FetchRequest(max_wait_ms=10, min_bytes=1, topics=()))
+    yield Case(
+        "close a session that is none", 18, fetch(whole={"session_id": 77, "session_epoch": -1})
+    )
+    yield Case(
+        "fetch nothing", 18, lambda good: FetchRequest(max_wait_ms=10, min_bytes=1, topics=())
+    )
     yield Case("fetch at an unknown isolation level", 18, fetch(whole={"isolation_level": 7}))
 
 
@@ -194,7 +254,9 @@ def list_offsets() -> Iterator[Case]:
 
     def listed(timestamp: int = -1, *, topic: str = GOOD, again: bool = False, **facts: Any) -> Any:
         partition = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | facts))
-        wanted = ListOffsetsTopic(name=topic, partitions=(partition, partition) if again else (partition,))
+        wanted = ListOffsetsTopic(
+            name=topic, partitions=(partition, partition) if again else (partition,)
+        )
         return lambda good: ListOffsetsRequest(replica_id=-1, topics=(wanted,))
 
     yield Case("offsets of an unknown topic", 10, listed(topic=NO_TOPIC))
@@ -259,15 +321,39 @@ def cluster() -> Iterator[Case]:
         for version in (3, 4, 6):
             keys: dict[str, Any] = {"key": "k"} if version < 4 else {"coordinator_keys": ("k", "")}
             request = FindCoordinatorRequest(key_type=key_type, **keys)
-            yield Case(f"coordinator of type {key_type}", version, lambda good, request=request: request)
-    yield Case("coordinator of a transaction", 6, lambda good: FindCoordinatorRequest(key_type=1, coordinator_keys=("k",)))
+            yield Case(
+                f"coordinator of type {key_type}", version, lambda good, request=request: request
+            )
+    yield Case(
+        "coordinator of a transaction",
+        6,
+        lambda good: FindCoordinatorRequest(key_type=1, coordinator_keys=("k",)),
+    )
     for endpoint in (1, 2, 3):
         request = DescribeClusterRequest(endpoint_type=endpoint)
         yield Case(f"cluster by endpoint {endpoint}", 2, lambda good, request=request: request)
-    yield Case("cluster with operations", 2, lambda good: DescribeClusterRequest(include_cluster_authorized_operations=True))
-    for kind, name in ((2, NO_TOPIC), (2, "bad name"), (2, ""), (4, "99"), (4, "x"), (77, "x"), (0, "x")):
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-        yield Case(f"configs of {kind} {name!r}", 4, lambda good, resource=resource: DescribeConfigsRequest(resources=(resource,)))
+    yield Case(
+        "cluster with operations",
+        2,
+        lambda good: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    )
+    for kind, name in (
+        (2, NO_TOPIC),
+        (2, "bad name"),
+        (2, ""),
+        (4, "99"),
+        (4, "x"),
+        (77, "x"),
+        (0, "x"),
+    ):
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        yield Case(
+            f"configs of {kind} {name!r}",
+            4,
+            lambda good, resource=resource: DescribeConfigsRequest(resources=(resource,)),
+        )
     for name, txn in (("nobody", ""), ("a transaction", "t")):
         request = InitProducerIdRequest(transactional_id=txn, transaction_timeout_ms=1_000)
         yield Case(f"producer id for {name}", 5, lambda good, request=request: request)
@@ -277,12 +363,25 @@ def creations() -> Iterator[Case]:
     """CreateTopics."""
 
     def create(*wanted: CreatableTopic, only_check: bool = True) -> Any:
-        return lambda good: CreateTopicsRequest(topics=wanted, timeout_ms=WAIT_MS, validate_only=only_check)
+        return lambda good: CreateTopicsRequest(
+            topics=wanted, timeout_ms=WAIT_MS, validate_only=only_check
+        )
 
     def topic(name: str = "new", count: int = 1, factor: int = 1, **facts: Any) -> CreatableTopic:
         return CreatableTopic(name=name, num_partitions=count, replication_factor=factor, **facts)
 
-    for name in ("", ".", "..", "bad name", "x" * 250, "ünicode", GOOD, OFFSETS_TOPIC, "a.b_c", "__transaction_state"):
+    for name in (
+        "",
+        ".",
+        "..",
+        "bad name",
+        "x" * 250,
+        "ünicode",
+        GOOD,
+        OFFSETS_TOPIC,
+        "a.b_c",
+        "__transaction_state",
+    ):
         yield Case(f"create {name[:20]!r}", 7, create(topic(name)))
     yield Case("create what differs in . and _ alone", 7, create(topic("with.dots_and_bars")))
     for count in (-2, -1, 0, 1):
@@ -298,11 +397,29 @@ def creations() -> Iterator[Case]:
         ("by assignment and factor", topic(count=-1, factor=1, assignments=(here,))),
         (
             "elsewhere",
-            topic(count=-1, factor=-1, assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=(9,)),)),
+            topic(
+                count=-1,
+                factor=-1,
+                assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=(9,)),),
+            ),
         ),
-        ("nowhere", topic(count=-1, factor=-1, assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=()),))),
+        (
+            "nowhere",
+            topic(
+                count=-1,
+                factor=-1,
+                assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=()),),
+            ),
+        ),
         ("twice", topic(count=-1, factor=-1, assignments=(here, here))),
-        ("with a hole", topic(count=-1, factor=-1, assignments=(CreatableReplicaAssignment(partition_index=1, broker_ids=(1,)),))),
+        (
+            "with a hole",
+            topic(
+                count=-1,
+                factor=-1,
+                assignments=(CreatableReplicaAssignment(partition_index=1, broker_ids=(1,)),),
+            ),
+        ),
     ):
         yield Case(f"create {name}", 7, create(wanted))
     for name, value in (
@@ -320,7 +437,10 @@ def creations() -> Iterator[Case]:
         wanted = topic(configs=(CreatableTopicConfig(name=name, value=value),))
         yield Case(f"create with {name}={value}", 7, create(wanted))
     for policy in ("compact", "compact,delete"):
-        wanted = topic(policy.replace(",", "-"), configs=(CreatableTopicConfig(name="cleanup.policy", value=policy),))
+        wanted = topic(
+            policy.replace(",", "-"),
+            configs=(CreatableTopicConfig(name="cleanup.policy", value=policy),),
+        )
         yield Case(f"create a topic of {policy}", 7, create(wanted, only_check=False))
 
 
@@ -328,8 +448,13 @@ def growths() -> Iterator[Case]:
     """CreatePartitions."""
 
     def grow(*wanted: tuple[str, int], where: Any = None, only_check: bool = True) -> Any:
-        grown = tuple(CreatePartitionsTopic(name=name, count=count, assignments=where) for name, count in wanted)
-        return lambda good: CreatePartitionsRequest(topics=grown, timeout_ms=WAIT_MS, validate_only=only_check)
+        grown = tuple(
+            CreatePartitionsTopic(name=name, count=count, assignments=where)
+            for name, count in wanted
+        )
+        return lambda good: CreatePartitionsRequest(
+            topics=grown, timeout_ms=WAIT_MS, validate_only=only_check
+        )
 
     for count in (-1, 0, 2, 3, 4):
         yield Case(f"grow from 3 to {count}", 3, grow((GOOD, count)))
@@ -337,7 +462,13 @@ def growths() -> Iterator[Case]:
         yield Case(f"grow {name!r}", 3, grow((name, 7)))
     yield Case("grow one topic twice", 3, grow((GOOD, 4), (GOOD, 5)))
     yield Case("grow the offsets", 3, grow((OFFSETS_TOPIC, 60)))
-    for name, where in (("here", ((1,),)), ("elsewhere", ((9,),)), ("too often", ((1,), (1,))), ("nowhere", ((),)), ("", ())):
+    for name, where in (
+        ("here", ((1,),)),
+        ("elsewhere", ((9,),)),
+        ("too often", ((1,), (1,))),
+        ("nowhere", ((),)),
+        ("", ()),
+    ):
         assignments = tuple(CreatePartitionsAssignment(broker_ids=ids) for ids in where)
         yield Case(f"grow {name or 'by no assignment'}", 3, grow((GOOD, 4), where=assignments))
 
@@ -349,13 +480,31 @@ def deletions() -> Iterator[Case]:
         return lambda good: DeleteTopicsRequest(topics=states, timeout_ms=WAIT_MS)
 
     strange = DeleteTopicState(topic_id=STRANGE_ID)
-    yield Case("delete an unknown topic", 6, delete(DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID)))
+    yield Case(
+        "delete an unknown topic", 6, delete(DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID))
+    )
     yield Case("delete a bad name", 6, delete(DeleteTopicState(name="bad name", topic_id=ZERO_ID)))
     yield Case("delete an unknown id", 6, delete(strange))
-    yield Case("delete an id and a name", 6, delete(DeleteTopicState(name=GOOD, topic_id=STRANGE_ID)))
-    yield Case("delete neither id nor name", 6, delete(DeleteTopicState(name=None, topic_id=ZERO_ID)))
+    yield Case(
+        "delete an id and a name", 6, delete(DeleteTopicState(name=GOOD, topic_id=STRANGE_ID))
+    )
+    yield Case(
+        "delete neither id nor name", 6, delete(DeleteTopicState(name=None, topic_id=ZERO_ID))
+    )
     yield Case("delete an unknown id twice", 6, delete(strange, strange))
-    yield Case("delete a topic twice", 6, delete(*[DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID)] * 2))
+    yield Case(
+        "delete a topic twice", 6, delete(*[DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID)] * 2)
+    )
 
 
-CASES = [*produces(), *batches(), *sequences(), *fetches(), *list_offsets(), *cluster(), *creations(), *growths(), *deletions()]
+CASES = [
+    *produces(),
+    *batches(),
+    *sequences(),
+    *fetches(),
+    *list_offsets(),
+    *cluster(),
+    *creations(),
+    *growths(),
+    *deletions(),
+]

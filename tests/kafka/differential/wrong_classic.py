@@ -1,4 +1,6 @@
-"""Requests of classic groups that are odd by themselves: one member, or none, says what no client would say."""
+"""Requests of classic groups that are odd by themselves: one member, or none, says what no client
+would say.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +10,10 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription, ConsumerProtocolTopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import encode
 from tests.kafka.differential.wrong import Case
 
@@ -70,7 +75,11 @@ def joins() -> Iterator[Case]:
             3,
             {"protocols": spoken("range", said=encode(claims, 3).replace(b"\0\3", b"\0\x63", 1))},
         ),
-        ("with a negative version of words", 3, {"protocols": spoken("range", said=b"\xff\xff\0\0")}),
+        (
+            "with a negative version of words",
+            3,
+            {"protocols": spoken("range", said=b"\xff\xff\0\0")},
+        ),
         ("with claims that cannot be", 3, {"protocols": spoken("range", said=encode(claims, 3))}),
         ("with words cut short", 3, {"protocols": spoken("range", said=encode(claims, 3)[:9])}),
     ):
@@ -89,22 +98,59 @@ def others() -> Iterator[Case]:
             kind = {"protocol_type": "consumer", "protocol_name": "range"} if version == 5 else {}
             given = (SyncGroupRequestAssignment(member_id="me", assignment=b"x"),) * 2
             said = {"group_id": group, "generation_id": 1, "member_id": "me", "assignments": given}
-            yield Case(f"sync in {shown!r}", version, lambda good, said=said, kind=kind: SyncGroupRequest(**said | kind))
-        for version, member_id, generation in ((0, "", -1), (3, "me", 2**31 - 1), (4, LONG, -(2**31)), (4, "", 1)):
+            yield Case(
+                f"sync in {shown!r}",
+                version,
+                lambda good, said=said, kind=kind: SyncGroupRequest(**said | kind),
+            )
+        for version, member_id, generation in (
+            (0, "", -1),
+            (3, "me", 2**31 - 1),
+            (4, LONG, -(2**31)),
+            (4, "", 1),
+        ):
             said = {"group_id": group, "generation_id": generation, "member_id": member_id}
-            yield Case(f"beat in {shown!r}", version, lambda good, said=said: HeartbeatRequest(**said))
-        yield Case(f"leave {shown!r}", 2, lambda good, group=group: LeaveGroupRequest(group_id=group, member_id=""))
-        for named in ((), (("", None),), (("", ""),), (("me", "me"), ("me", "me"), ("", "me")), ((LONG, LONG),)):
-            members = tuple(MemberIdentity(member_id=each, group_instance_id=instance) for each, instance in named)
+            yield Case(
+                f"beat in {shown!r}", version, lambda good, said=said: HeartbeatRequest(**said)
+            )
+        yield Case(
+            f"leave {shown!r}",
+            2,
+            lambda good, group=group: LeaveGroupRequest(group_id=group, member_id=""),
+        )
+        for named in (
+            (),
+            (("", None),),
+            (("", ""),),
+            (("me", "me"), ("me", "me"), ("", "me")),
+            ((LONG, LONG),),
+        ):
+            members = tuple(
+                MemberIdentity(member_id=each, group_instance_id=instance)
+                for each, instance in named
+            )
             yield Case(
                 f"leave {shown!r}, {len(members)}",
                 5,
-                lambda good, group=group, all=members: LeaveGroupRequest(group_id=group, members=all),
+                lambda good, group=group, all=members: LeaveGroupRequest(
+                    group_id=group, members=all
+                ),
             )
     for version in (0, 4, 5, 6):
-        for groups in ((), ("",), (" ",), (LONG,), ("nobody's", "nobody's"), ("join with an empty protocol name",)):
+        for groups in (
+            (),
+            ("",),
+            (" ",),
+            (LONG,),
+            ("nobody's", "nobody's"),
+            ("join with an empty protocol name",),
+        ):
             said = {"groups": groups, "include_authorized_operations": version >= 3}
-            yield Case(f"describe {len(groups)} groups", version, lambda good, said=said: DescribeGroupsRequest(**said))
+            yield Case(
+                f"describe {len(groups)} groups",
+                version,
+                lambda good, said=said: DescribeGroupsRequest(**said),
+            )
 
 
 CLASSIC_CASES = [*joins(), *others()]

@@ -1,4 +1,5 @@
-"""ApiVersions of clients that call themselves by every kind of name, and their software's version likewise.
+"""ApiVersions of clients that call themselves by every kind of name, and their software's version
+likewise.
 
 Each is followed by one that is right, on the same connection: it lives on.
 """
@@ -39,8 +40,14 @@ def hellos() -> Iterator[Case]:
     for version in (0, 2, 3, 4):
         for word in (*WORDS, LONG, LONG + "-"):
             for name, number in ((word, "1.0"), ("test", word), (word, word)):
-                request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
-                yield Case(f"hello of {name[:9]!r} {number[:9]!r}", version, lambda good, request=request: request)
+                request = ApiVersionsRequest(
+                    client_software_name=name, client_software_version=number
+                )
+                yield Case(
+                    f"hello of {name[:9]!r} {number[:9]!r}",
+                    version,
+                    lambda good, request=request: request,
+                )
         right = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         yield Case("hello as it should be", version, lambda good, right=right: right)
 

@@ -1,13 +1,27 @@
-"""Topics with settings, and batches that the settings have something to say about. The topics are made first of all."""
+"""Topics with settings, and batches that the settings have something to say about. The topics are
+made first of all.
+"""
 
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 from apportion.wire.batch import Record, encode_batch, encode_records
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from tests.kafka.differential.wrong import NOW_MS, WAIT_MS, Case, patched, produce
 
 DAYS_MS = 10 * 86_400_000
@@ -15,12 +29,16 @@ APPEND = {"message.timestamp.type": "LogAppendTime"}
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "appended": APPEND,
-    "appended-bounded": APPEND | {"message.timestamp.before.max.ms": "1000", "message.timestamp.after.max.ms": "1000"},
+    "appended-bounded": APPEND
+    | {"message.timestamp.before.max.ms": "1000", "message.timestamp.after.max.ms": "1000"},
     "keyed": {"cleanup.policy": "compact"},
     "keyed-deleted": {"cleanup.policy": "delete,compact"},
     "keyed-appended": APPEND | {"cleanup.policy": "compact"},
     "kept": {"cleanup.policy": ""},
-    "bounded": {"message.timestamp.before.max.ms": "86400000", "message.timestamp.after.max.ms": "86400000"},
+    "bounded": {
+        "message.timestamp.before.max.ms": "86400000",
+        "message.timestamp.after.max.ms": "86400000",
+    },
     "squeezed": {"compression.type": "gzip"},
     "two-in-sync": {"min.insync.replicas": "2"},
 }
@@ -52,7 +70,9 @@ def makes() -> Iterator[Case]:
         ("min.insync.replicas", "0"),
         ("message.timestamp.before.max.ms", "-1"),
     ):
-        yield Case(f"create with {name}={value!r}", 7, make("tried", {name: value}, only_check=True))
+        yield Case(
+            f"create with {name}={value!r}", 7, make("tried", {name: value}, only_check=True)
+        )
     for name, value in (
         ("compression.gzip.level", "1"),
         ("max.compaction.lag.ms", "1000"),
@@ -66,10 +86,16 @@ def make(name: str, config: dict[str, str], *, only_check: bool = False) -> Any:
     """A function of good's id: CreateTopics."""
     configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items())
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
-    return lambda good: CreateTopicsRequest(topics=(topic,), timeout_ms=WAIT_MS, validate_only=only_check)
+    return lambda good: CreateTopicsRequest(
+        topics=(topic,), timeout_ms=WAIT_MS, validate_only=only_check
+    )
 
 
-def batch(*records: tuple[bytes | None, int], compression: int = 0, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
+def batch(
+    *records: tuple[bytes | None, int],
+    compression: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+) -> bytes:
     """One batch of (key, timestamp) pairs."""
     made = [Record(number, time, key, b"v") for number, (key, time) in enumerate(records)]
     return encode_records(made, base_offset=0, attributes=compression, producer=producer)
@@ -83,7 +109,11 @@ def batches() -> Iterator[Case]:
         "without keys": (keyless, keyless),
         "with some keys": (plain, keyless, plain, keyless, keyless, keyless),
         "from the future": (plain, (b"k", NOW_MS + DAYS_MS), (None, NOW_MS + DAYS_MS)),
-        "from the future, without keys": ((None, NOW_MS + DAYS_MS), keyless, (b"k", NOW_MS + DAYS_MS)),
+        "from the future, without keys": (
+            (None, NOW_MS + DAYS_MS),
+            keyless,
+            (b"k", NOW_MS + DAYS_MS),
+        ),
         "from long ago": (plain, (b"k", NOW_MS - DAYS_MS), (None, NOW_MS - DAYS_MS)),
         "from long ago at first": ((b"k", NOW_MS - DAYS_MS), plain),
         "of no time": ((b"k", -1), (b"k", -1)),
@@ -91,28 +121,47 @@ def batches() -> Iterator[Case]:
     for topic in TOPICS:
         for name, records in contents.items():
             for compression in (0, 1, 4):
-                yield Case(f"to {topic}: {name}", 12, produce(batch(*records, compression=compression), topic=topic, partition=0))
+                yield Case(
+                    f"to {topic}: {name}",
+                    12,
+                    produce(batch(*records, compression=compression), topic=topic, partition=0),
+                )
         for version in (3, 7, 8):
-            yield Case(f"to {topic}: an old version without keys", version, produce(batch(keyless), topic=topic))
+            yield Case(
+                f"to {topic}: an old version without keys",
+                version,
+                produce(batch(keyless), topic=topic),
+            )
         claimed = patched(batch((b"k", NOW_MS - 5), plain), 21, CLAIMED)
-        yield Case(f"to {topic}: a claim of the time of the append", 12, produce(claimed, topic=topic))
+        yield Case(
+            f"to {topic}: a claim of the time of the append", 12, produce(claimed, topic=topic)
+        )
         tombstone = encode_batch([(b"k", None, ())], timestamp_ms=NOW_MS)
         yield Case(f"to {topic}: a tombstone", 12, produce(tombstone, topic=topic))
     for sequence, key in ((0, b"k"), (0, b"k"), (1, None), (1, b"k")):
         for topic in ("appended", "keyed", "keyed-appended"):
             sent = batch((key, NOW_MS - 60_000), producer=(4711, 0, sequence))
-            yield Case(f"to {topic}: idempotent, {sequence} of {key!r}", 12, produce(sent, topic=topic))
+            yield Case(
+                f"to {topic}: idempotent, {sequence} of {key!r}", 12, produce(sent, topic=topic)
+            )
 
 
 def reads() -> Iterator[Case]:
     """ListOffsets by the time of the append, and what may be deleted."""
     for topic in TOPICS:
         for timestamp in (-3, -2, -1, 0, NOW_MS - 60_000, NOW_MS + 2 * DAYS_MS):
-            wanted = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),))
+            wanted = ListOffsetsTopic(
+                name=topic,
+                partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),),
+            )
             request = ListOffsetsRequest(replica_id=-1, topics=(wanted,))
-            yield Case(f"offsets of {topic} at {timestamp}", 10, lambda good, request=request: request)
+            yield Case(
+                f"offsets of {topic} at {timestamp}", 10, lambda good, request=request: request
+            )
     for topic in TOPICS:
-        trimmed = DeleteRecordsTopic(name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=1),))
+        trimmed = DeleteRecordsTopic(
+            name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=1),)
+        )
         trim = DeleteRecordsRequest(topics=(trimmed,), timeout_ms=WAIT_MS)
         yield Case(f"trim {topic}", 2, lambda good, trim=trim: trim)
 

@@ -1,12 +1,30 @@
-"""Records that are deleted, rightly and wrongly, and what is read of `good` then; to be played after all that reads it whole."""
+"""Records that are deleted, rightly and wrongly, and what is read of `good` then; to be played
+after all that reads it whole.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
-from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.kafka.differential.wrong import GOOD, NO_TOPIC, OFFSETS_TOPIC, WAIT_MS, Case, batch, produce
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.kafka.differential.wrong import (
+    GOOD,
+    NO_TOPIC,
+    OFFSETS_TOPIC,
+    WAIT_MS,
+    Case,
+    batch,
+    produce,
+)
 
 
 def trims() -> Iterator[Case]:
@@ -14,7 +32,10 @@ def trims() -> Iterator[Case]:
 
     def trim(*wanted: tuple[str, int, int]) -> Any:
         topics = tuple(
-            DeleteRecordsTopic(name=name, partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),))
+            DeleteRecordsTopic(
+                name=name,
+                partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),),
+            )
             for name, index, offset in wanted
         )
         return lambda good: DeleteRecordsRequest(topics=topics, timeout_ms=WAIT_MS)
@@ -48,12 +69,17 @@ def trims() -> Iterator[Case]:
 def offsets_at(timestamp: int) -> Any:
     """A function of good's id: ListOffsets of its first partition."""
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    return lambda good: ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=GOOD, partitions=(wanted,)),))
+    return lambda good: ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name=GOOD, partitions=(wanted,)),)
+    )
 
 
 def fetch_at(offset: int) -> Any:
     """A function of good's id: Fetch of its first partition."""
-    wanted = FetchTopic(topic=GOOD, partitions=(FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1_000),))
+    wanted = FetchTopic(
+        topic=GOOD,
+        partitions=(FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1_000),),
+    )
     return lambda good: FetchRequest(max_wait_ms=10, min_bytes=1, topics=(wanted,))
 
 

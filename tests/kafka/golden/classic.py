@@ -1,6 +1,8 @@
-"""Classic groups in every version: a group of three comes and goes, with what is wrong on the way, and changes its kind.
+"""Classic groups in every version: a group of three comes and goes, with what is wrong on the way,
+and changes its kind.
 
-Joins and syncs wait for others, so each member has a connection of its own; it sends, and its answer is taken up later.
+Joins and syncs wait for others, so each member has a connection of its own; it sends, and its
+answer is taken up later.
 """
 
 import socket
@@ -17,7 +19,11 @@ from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRe
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import (
@@ -38,20 +44,29 @@ RANGE, STICKY = "range", "cooperative-sticky"
 
 def subscription(version: int, *owned: int) -> bytes:
     """What a member wants, and what it owned."""
-    places = (ConsumerProtocolTopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
-    said = ConsumerProtocolSubscription(topics=(NAME,), user_data=None, owned_partitions=places, generation_id=3, rack_id="r")
+    places = (
+        (ConsumerProtocolTopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
+    )
+    said = ConsumerProtocolSubscription(
+        topics=(NAME,), user_data=None, owned_partitions=places, generation_id=3, rack_id="r"
+    )
     return encode(said, version)
 
 
 def protocols(version: int) -> tuple[JoinGroupRequestProtocol, ...]:
     """Two protocols; the blob's version goes with the version of the request."""
-    return tuple(JoinGroupRequestProtocol(name=name, metadata=subscription(min(version, 3), 0)) for name in (RANGE, STICKY))
+    return tuple(
+        JoinGroupRequestProtocol(name=name, metadata=subscription(min(version, 3), 0))
+        for name in (RANGE, STICKY)
+    )
 
 
 class Peer:
     """One member on its own connection."""
 
-    def __init__(self, bootstrap: str, group: str, version: int, instance: str | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, version: int, instance: str | None = None
+    ) -> None:
         host, port = bootstrap.split(":")
         self.connection = socket.create_connection((host, int(port)), timeout=30)
         self.group, self.version, self.instance = group, version, instance
@@ -62,7 +77,9 @@ class Peer:
     def send(self, request: Any, version: int) -> None:
         """The request is on its way."""
         header = struct.pack(">hhih", request.__key__, version, 7, 7) + b"classic"
-        frame = header + (b"\0" if version >= request.__flexible__ else b"") + write(request, version)
+        frame = (
+            header + (b"\0" if version >= request.__flexible__ else b"") + write(request, version)
+        )
         self.connection.sendall(struct.pack(">i", len(frame)) + frame)
         self.asked.append((type(request), version))
 
@@ -92,9 +109,15 @@ class Peer:
 
     def joined(self) -> JoinGroupResponse:
         """The answer to the JoinGroup; what it says is believed."""
-        answer, _ = read(JoinGroupResponse, self.version, self.take(), 5 if self.version >= 6 else 4)
+        answer, _ = read(
+            JoinGroupResponse, self.version, self.take(), 5 if self.version >= 6 else 4
+        )
         if answer.error_code in (0, 79):
-            self.member_id, self.generation, self.leader = answer.member_id, answer.generation_id, answer.leader
+            self.member_id, self.generation, self.leader = (
+                answer.member_id,
+                answer.generation_id,
+                answer.leader,
+            )
             self.members = tuple(each.member_id for each in answer.members)
         return answer
 
@@ -110,13 +133,19 @@ class Peer:
     def sync(self, **said: Any) -> None:
         """A SyncGroup is on its way; the leader's says who gets which partition."""
         version = min(self.version, 5)
-        facts = {"group_id": self.group, "generation_id": self.generation, "member_id": self.member_id}
+        facts = {
+            "group_id": self.group,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+        }
         facts |= {"group_instance_id": self.instance if version >= 3 else None}
         facts |= {"protocol_type": "consumer", "protocol_name": RANGE} if version >= 5 else {}
         word = None if self.group == CHANGES else b"word"
         if self.leader == self.member_id:
             facts["assignments"] = tuple(
-                SyncGroupRequestAssignment(member_id=member, assignment=assignment(index, min(version, 3), word))
+                SyncGroupRequestAssignment(
+                    member_id=member, assignment=assignment(index, min(version, 3), word)
+                )
                 for index, member in enumerate(self.members)
             )
         self.send(SyncGroupRequest(**facts | said), version)
@@ -124,21 +153,32 @@ class Peer:
     def beat(self, **said: Any) -> None:
         """One Heartbeat was answered."""
         version = min(self.version, 4)
-        facts = {"group_id": self.group, "generation_id": self.generation, "member_id": self.member_id}
+        facts = {
+            "group_id": self.group,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+        }
         facts |= {"group_instance_id": self.instance if version >= 3 else None}
         self.ask(HeartbeatRequest(**facts | said), version)
 
     def leave(self, *others: MemberIdentity) -> None:
         """The member has left, and from version 3 on these others."""
         version = min(self.version, 5)
-        me = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance, reason="done" if version >= 5 else None)
+        me = MemberIdentity(
+            member_id=self.member_id,
+            group_instance_id=self.instance,
+            reason="done" if version >= 5 else None,
+        )
         said = {"members": (me, *others)} if version >= 3 else {"member_id": self.member_id}
         self.ask(LeaveGroupRequest(group_id=self.group, **said), version)
 
     def describe(self, *groups: str) -> None:
         """These groups were described."""
         version = min(self.version, 6)
-        self.ask(DescribeGroupsRequest(groups=groups, include_authorized_operations=version >= 3), version)
+        self.ask(
+            DescribeGroupsRequest(groups=groups, include_authorized_operations=version >= 3),
+            version,
+        )
 
     def count_members(self) -> int:
         """How many members the broker knows."""
@@ -159,7 +199,9 @@ def prepare(bootstrap: str) -> None:
     peer.ask(CreateTopicsRequest(topics=(topic,)), 2)
     peer.ask(FindCoordinatorRequest(key="any"), 0)  # makes the topic of offsets where there is none
     while number < PARTITIONS * 8:  # so many groups meet every partition
-        frame = peer.ask(HeartbeatRequest(group_id=f"any {number}", generation_id=1, member_id="nobody"), 0)
+        frame = peer.ask(
+            HeartbeatRequest(group_id=f"any {number}", generation_id=1, member_id="nobody"), 0
+        )
         if int.from_bytes(frame[4:], "big") in (14, 15, 16):
             time.sleep(0.1)
         else:
@@ -178,7 +220,9 @@ def classic(bootstrap: str) -> Iterator[str]:
 
 
 def come_and_go(bootstrap: str, version: int) -> None:
-    """A group of three, one of them static where the version knows it: it joins, syncs, beats, is described and left."""
+    """A group of three, one of them static where the version knows it: it joins, syncs, beats, is
+    described and left.
+    """
     group = f"classic-{version}"
     first, second = Peer(bootstrap, group, version), Peer(bootstrap, group, version)
     third = Peer(bootstrap, group, version, "static" if version >= 5 else None)
@@ -237,7 +281,12 @@ def go_wrong(bootstrap: str, version: int) -> None:
             peer.join(**said)
             peer.joined()
             peer.beat(**said)
-    for said in ({"generation_id": 77}, {"member_id": "ghost"}, {"group_id": "nobody"}, {"group_id": ""}):
+    for said in (
+        {"generation_id": 77},
+        {"member_id": "ghost"},
+        {"group_id": "nobody"},
+        {"group_id": ""},
+    ):
         peer.beat(**said)
     peer.describe("", "nobody")
     peer.leave()
@@ -246,7 +295,9 @@ def go_wrong(bootstrap: str, version: int) -> None:
 
 
 def come_back(bootstrap: str, version: int) -> None:
-    """A static leader has been replaced by itself: from version 9 on it is told to assign nothing (KIP-814)."""
+    """A static leader has been replaced by itself: from version 9 on it is told to assign nothing
+    (KIP-814).
+    """
     if version < 5:
         return
     group = f"back-{version}"
@@ -264,7 +315,9 @@ def come_back(bootstrap: str, version: int) -> None:
 
 
 def change_kind(bootstrap: str) -> None:
-    """A classic group has become a consumer group and a classic one again: what stands in the log says so."""
+    """A classic group has become a consumer group and a classic one again: what stands in the log
+    says so.
+    """
     group = CHANGES
     one, two = Peer(bootstrap, group, 9), Peer(bootstrap, group, 9, "static")
     one.join_at_once()
@@ -280,7 +333,11 @@ def change_kind(bootstrap: str) -> None:
     for peer in (one, two):
         peer.take()
     new = Peer(bootstrap, group, 9)
-    said = {"rebalance_timeout_ms": REBALANCE_MS, "subscribed_topic_names": (NAME,), "topic_partitions": ()}
+    said = {
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "subscribed_topic_names": (NAME,),
+        "topic_partitions": (),
+    }
     beat = ConsumerGroupHeartbeatRequest(group_id=group, member_id="new", member_epoch=0, **said)
     assert b"new" in new.ask(beat, 1)
     for peer in (one, two):

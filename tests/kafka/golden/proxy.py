@@ -1,4 +1,6 @@
-"""A TCP proxy that keeps every request and its response as bytes, in the order in which a connection sent them."""
+"""A TCP proxy that keeps every request and its response as bytes, in the order in which a
+connection sent them.
+"""
 
 import socket
 import struct
@@ -31,9 +33,11 @@ class Asked(NamedTuple):
 
 @dataclass
 class RecordingProxy:
-    """Listens on `port` and stands before `upstream_port`; every exchange is in `exchanges`, under the name in `client`.
+    """Listens on `port` and stands before `upstream_port`; every exchange is in `exchanges`, under
+    the name in `client`.
 
-    A connection that the broker does not take is closed, and what it has not answered when a connection ends goes to `unanswered`.
+    A connection that the broker does not take is closed, and what it has not answered when a
+    connection ends goes to `unanswered`.
     """
 
     upstream_port: int
@@ -48,7 +52,9 @@ class RecordingProxy:
 
     def answered(self, asked: Asked, response: bytes) -> None:
         """Keep one exchange."""
-        self.exchanges.append(Exchange(asked.client, *struct.unpack_from(">hh", asked.frame), asked.frame, response))
+        self.exchanges.append(
+            Exchange(asked.client, *struct.unpack_from(">hh", asked.frame), asked.frame, response)
+        )
 
     def unanswered(self, asked: Asked) -> None:
         """Drop a request whose connection ended before its answer."""
@@ -62,14 +68,25 @@ class RecordingProxy:
                 near.close()
                 continue
             waiting: deque[Asked] = deque()
-            responses = threading.Thread(target=self._responses, args=(far, near, waiting), daemon=True)
+            responses = threading.Thread(
+                target=self._responses, args=(far, near, waiting), daemon=True
+            )
             responses.start()
-            threading.Thread(target=self._requests, args=(near, far, waiting, responses), daemon=True).start()
+            threading.Thread(
+                target=self._requests, args=(near, far, waiting, responses), daemon=True
+            ).start()
 
-    def _requests(self, near: socket.socket, far: socket.socket, waiting: deque[Asked], responses: threading.Thread) -> None:
+    def _requests(
+        self,
+        near: socket.socket,
+        far: socket.socket,
+        waiting: deque[Asked],
+        responses: threading.Thread,
+    ) -> None:
         with suppress(OSError):
             for frame in frames(near):
-                waiting.append(Asked(self.client, time.time(), frame))  # nobody here produces with acks=0, so each gets an answer
+                # nobody here produces with acks=0, so each gets an answer
+                waiting.append(Asked(self.client, time.time(), frame))
                 far.sendall(struct.pack(">i", len(frame)) + frame)
         hang_up(far)
         responses.join()

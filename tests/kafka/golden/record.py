@@ -1,9 +1,12 @@
-"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py [classic | API]`.
+"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py
+[classic | API]`.
 
-It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of ours in every version, has a
-classic group of ours live through what such groups may, then reads the raw records of `__consumer_offsets`. The result is
-tests/wire/golden/*.json, which is committed. With `classic` only that part is played: it replaces its own frames of before, adds
-its records, and leaves everything else as it was recorded. With the name of an API only the file of that one is written.
+It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of
+ours in every version, has a classic group of ours live through what such groups may, then reads the
+raw records of `__consumer_offsets`. The result is tests/wire/golden/*.json, which is committed.
+With `classic` only that part is played: it replaces its own frames of before, adds its records, and
+leaves everything else as it was recorded. With the name of an API only the file of that one is
+written.
 """
 
 import json
@@ -24,7 +27,8 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "wire" / "golden"
 LARGEST = 16_000  # bytes of a frame that is kept
 OF_ONE_KIND = 3  # exchanges kept for one client, API and version ...
-OF_MANY_KINDS = 20  # ... but of an API whose messages say many things, and of the records of one key type
+# ... but of an API whose messages say many things, and of the records of one key type
+OF_MANY_KINDS = 20
 RICH = {8, 9, 68, 69, *KEYS}
 GROUPS = (CHANGES, "classic-9")
 """The groups of the classic part whose records are kept."""
@@ -32,11 +36,16 @@ OURS = "requests of our own codec: only the responses are a witness"
 
 
 def main(part: str) -> None:
-    """The files in OUT are what a broker of this version said just now; or those of classic groups, or of one API alone."""
+    """The files in OUT are what a broker of this version said just now; or those of classic groups,
+    or of one API alone.
+    """
     is_partial = part == "classic"
     with tempfile.TemporaryDirectory() as place:
         (front,) = free_ports(1)
-        listeners = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}", "offsets.topic.num.partitions": "5"}
+        listeners = {
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}",
+            "offsets.topic.num.partitions": "5",
+        }
         with RealKafka(jars_of(HERE.parent / "pom.xml"), Path(place), listeners) as kafka:
             proxy = RecordingProxy(int(kafka.bootstrap.rpartition(":")[2]), front)
             proxy.start()
@@ -54,7 +63,11 @@ def main(part: str) -> None:
 def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
     """Each client had its turn; its short name -> its name and version."""
     speakers = {}
-    for client, use in (("confluent", confluent), ("kafka-python", kafka_python), ("aiokafka", aiokafka_client)):
+    for client, use in (
+        ("confluent", confluent),
+        ("kafka-python", kafka_python),
+        ("aiokafka", aiokafka_client),
+    ):
         print(f"{client} …", flush=True)
         proxy.client = client
         speakers[client] = use(bootstrap)
@@ -79,11 +92,25 @@ def record_classic(proxy: RecordingProxy, bootstrap: str) -> str:
 
 
 def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[str, object]]:
-    """Raw records of `__consumer_offsets`, the first of each distinct length for each type of key; of all groups or of these."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
+    """Raw records of `__consumer_offsets`, the first of each distinct length for each type of key;
+    of all groups or of these.
+    """
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "reader",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
     consumer = ck.Consumer(settings)
-    partitions = sorted(consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions)
-    consumer.assign([ck.TopicPartition("__consumer_offsets", index, ck.OFFSET_BEGINNING) for index in partitions])
+    partitions = sorted(
+        consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions
+    )
+    consumer.assign(
+        [
+            ck.TopicPartition("__consumer_offsets", index, ck.OFFSET_BEGINNING)
+            for index in partitions
+        ]
+    )
     kept: dict[tuple[object, ...], dict[str, object]] = {}
     ended = 0
     while ended < len(partitions):
@@ -103,7 +130,13 @@ def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[
     return [kept[shape] for shape in sorted(kept, key=repr)]
 
 
-def write(exchanges: list[Exchange], records: list[dict[str, object]], version: str, speakers: dict[str, str], only: str) -> None:
+def write(
+    exchanges: list[Exchange],
+    records: list[dict[str, object]],
+    version: str,
+    speakers: dict[str, str],
+    only: str,
+) -> None:
     """One file an API, and one for the records; or that of the API `only`."""
     known = requests_and_responses()
     OUT.mkdir(exist_ok=True)
@@ -112,19 +145,27 @@ def write(exchanges: list[Exchange], records: list[dict[str, object]], version: 
             old.unlink()
         save(OUT / "offsets_records.json", {"kafka": version}, "records", records)
     for key, frames in sorted(frames_of(exchanges).items()):
-        name = known[key]["request"].__name__.removesuffix("Request") if key in known else f"api_{key}"
+        name = (
+            known[key]["request"].__name__.removesuffix("Request") if key in known else f"api_{key}"
+        )
         if only in ("", name):
             save_api(name, {"kafka": version, "key": key, "api": name}, speakers, frames)
 
 
-def add(exchanges: list[Exchange], records: list[dict[str, object]], speakers: dict[str, str]) -> None:
-    """The files of KEYS have these frames for earlier ones of the same speakers; so have the records."""
+def add(
+    exchanges: list[Exchange], records: list[dict[str, object]], speakers: dict[str, str]
+) -> None:
+    """The files of KEYS have these frames for earlier ones of the same speakers; so have the
+    records.
+    """
     new = frames_of(exchanges)
     for path in OUT.glob("*.json"):
         was = json.loads(path.read_text())
         if was.get("key") in KEYS:
             kept = [frame for frame in was["frames"] if frame["client"] not in speakers]
-            frames = sorted(kept + new[was["key"]], key=lambda frame: (str(frame["client"]), frame["version"]))
+            frames = sorted(
+                kept + new[was["key"]], key=lambda frame: (str(frame["client"]), frame["version"])
+            )
             head = {name: was[name] for name in ("kafka", "key", "api")}
             save_api(path.stem, head, was["clients"] | speakers, frames)
     path = OUT / "offsets_records.json"
@@ -148,7 +189,12 @@ def frames_of(exchanges: list[Exchange]) -> dict[int, list[dict[str, object]]]:
             kind.append(each)
     return {
         key: [
-            {"client": client, "version": number, "request": each.request.hex(), "response": each.response.hex()}
+            {
+                "client": client,
+                "version": number,
+                "request": each.request.hex(),
+                "response": each.response.hex(),
+            }
             for (client, number), kind in sorted(by_kind.items())
             for each in kind
         ]
@@ -156,16 +202,22 @@ def frames_of(exchanges: list[Exchange]) -> dict[int, list[dict[str, object]]]:
     }
 
 
-def save_api(name: str, head: dict[str, object], speakers: dict[str, str], frames: list[dict[str, object]]) -> None:
+def save_api(
+    name: str, head: dict[str, object], speakers: dict[str, str], frames: list[dict[str, object]]
+) -> None:
     """The file of one API, which names those who speak in it."""
-    head["clients"] = {client: speakers[client] for client in {str(frame["client"]) for frame in frames}}
+    head["clients"] = {
+        client: speakers[client] for client in {str(frame["client"]) for frame in frames}
+    }
     save(OUT / f"{name}.json", head, "frames", frames)
 
 
 def save(path: Path, head: dict[str, object], name: str, rows: list[dict[str, object]]) -> None:
     """One line a row, so that a diff of two recordings can be read."""
     lines = ",\n  ".join(json.dumps(row, sort_keys=True) for row in rows)
-    path.write_text(json.dumps(head, sort_keys=True, indent=1)[:-2] + f',\n "{name}": [\n  {lines}\n ]\n}}\n')
+    path.write_text(
+        json.dumps(head, sort_keys=True, indent=1)[:-2] + f',\n "{name}": [\n  {lines}\n ]\n}}\n'
+    )
     print(f"  {path.name}: {len(rows)}")
 
 

@@ -1,4 +1,6 @@
-"""One request of ours for every API and version that we speak: the answers are the real Kafka's, in every version."""
+"""One request of ours for every API and version that we speak: the answers are the real Kafka's, in
+every version.
+"""
 
 import importlib
 import pkgutil
@@ -42,9 +44,13 @@ NAME, GROUP, PARTITION = "birds", "sweep", 0
 def produced(version: int, topic: bytes) -> Any:
     """One good record, and one for a partition that is not there."""
     batch = encode_batch([(b"k", b"v", (("h", b"x"),))], timestamp_ms=1_700_000_000_000)
-    parts = tuple(produce.PartitionProduceData(index=index, records=batch) for index in (PARTITION, 99))
+    parts = tuple(
+        produce.PartitionProduceData(index=index, records=batch) for index in (PARTITION, 99)
+    )
     return produce.ProduceRequest(
-        acks=-1, timeout_ms=5000, topic_data=(produce.TopicProduceData(name=NAME, topic_id=topic, partition_data=parts),)
+        acks=-1,
+        timeout_ms=5000,
+        topic_data=(produce.TopicProduceData(name=NAME, topic_id=topic, partition_data=parts),),
     )
 
 
@@ -61,15 +67,20 @@ def fetched(version: int, topic: bytes) -> Any:
 def listed_offsets(version: int, topic: bytes) -> Any:
     """The end, the start and a time."""
     parts = tuple(
-        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=at) for index, at in ((0, -1), (1, -2), (2, 5), (99, -1))
+        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=at)
+        for index, at in ((0, -1), (1, -2), (2, 5), (99, -1))
     )
-    return list_offsets.ListOffsetsRequest(replica_id=-1, topics=(list_offsets.ListOffsetsTopic(name=NAME, partitions=parts),))
+    return list_offsets.ListOffsetsRequest(
+        replica_id=-1, topics=(list_offsets.ListOffsetsTopic(name=NAME, partitions=parts),)
+    )
 
 
 def committed(version: int, topic: bytes) -> Any:
     """From outside any generation, into a group that is empty."""
     parts = tuple(
-        offset_commit.OffsetCommitRequestPartition(partition_index=index, committed_offset=7 + index, committed_metadata=said)
+        offset_commit.OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=7 + index, committed_metadata=said
+        )
         for index, said in ((0, "said"), (1, None), (99, ""))
     )
     wanted = (offset_commit.OffsetCommitRequestTopic(name=NAME, topic_id=topic, partitions=parts),)
@@ -81,8 +92,13 @@ def fetched_offsets(version: int, topic: bytes) -> Any:
     if version < 8:
         asked = (offset_fetch.OffsetFetchRequestTopic(name=NAME, partition_indexes=(0, 1)),)
         return offset_fetch.OffsetFetchRequest(group_id=GROUP, topics=asked)
-    asked = (offset_fetch.OffsetFetchRequestTopics(name=NAME, topic_id=topic, partition_indexes=(0, 1)),)
-    groups = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=asked) for group in (GROUP, "nobody"))
+    asked = (
+        offset_fetch.OffsetFetchRequestTopics(name=NAME, topic_id=topic, partition_indexes=(0, 1)),
+    )
+    groups = tuple(
+        offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=asked)
+        for group in (GROUP, "nobody")
+    )
     return offset_fetch.OffsetFetchRequest(groups=groups)
 
 
@@ -103,7 +119,9 @@ def created(version: int, topic: bytes) -> Any:
     config = (create_topics.CreatableTopicConfig(name="retention.ms", value="100000"),)
     return create_topics.CreateTopicsRequest(
         topics=tuple(
-            create_topics.CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=config)
+            create_topics.CreatableTopic(
+                name=name, num_partitions=2, replication_factor=1, configs=config
+            )
             for name in (f"made-{version}", NAME)
         )
     )
@@ -122,7 +140,9 @@ def described_configs(version: int, topic: bytes) -> Any:
     """Two settings of a topic with their synonyms, and a topic that is not there."""
     keys = ("retention.ms", "cleanup.policy")
     resources = tuple(
-        describe_configs.DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
+        describe_configs.DescribeConfigsResource(
+            resource_type=2, resource_name=name, configuration_keys=keys
+        )
         for name in (NAME, "nothing")
     )
     return describe_configs.DescribeConfigsRequest(resources=resources, include_synonyms=True)
@@ -146,13 +166,17 @@ def forgotten(version: int, topic: bytes) -> Any:
     """One committed offset."""
     parts = (offset_delete.OffsetDeleteRequestPartition(partition_index=0),)
     return offset_delete.OffsetDeleteRequest(
-        group_id=GROUP, topics=(offset_delete.OffsetDeleteRequestTopic(name=NAME, partitions=parts),)
+        group_id=GROUP,
+        topics=(offset_delete.OffsetDeleteRequestTopic(name=NAME, partitions=parts),),
     )
 
 
 def epochs(version: int, topic: bytes) -> Any:
     """Where the first leader's epoch ended, and one that never was."""
-    parts = tuple(offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=epoch) for epoch in (0, 99))
+    parts = tuple(
+        offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        for epoch in (0, 99)
+    )
     asked = (offset_for_leader_epoch.OffsetForLeaderTopic(topic=NAME, partitions=parts),)
     return offset_for_leader_epoch.OffsetForLeaderEpochRequest(topics=asked)
 
@@ -163,13 +187,16 @@ def grown(version: int, topic: bytes) -> Any:
         create_partitions.CreatePartitionsTopic(name=NAME, count=count, assignments=None)
         for count in ((5,) if version % 2 else (1,))
     )
-    return create_partitions.CreatePartitionsRequest(topics=wanted, timeout_ms=5000, validate_only=True)
+    return create_partitions.CreatePartitionsRequest(
+        topics=wanted, timeout_ms=5000, validate_only=True
+    )
 
 
 def trimmed(version: int, topic: bytes) -> Any:
     """One record gone in each version, and one of a partition that is not there."""
     parts = tuple(
-        delete_records.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in ((0, version + 1), (99, 1))
+        delete_records.DeleteRecordsPartition(partition_index=index, offset=offset)
+        for index, offset in ((0, version + 1), (99, 1))
     )
     asked = (delete_records.DeleteRecordsTopic(name=NAME, partitions=parts),)
     return delete_records.DeleteRecordsRequest(topics=asked, timeout_ms=5000)
@@ -177,7 +204,9 @@ def trimmed(version: int, topic: bytes) -> Any:
 
 Body = Callable[[int, bytes], Any]
 BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
-    lambda version, topic: api_versions.ApiVersionsRequest(client_software_name="apportion", client_software_version="0"),
+    lambda version, topic: api_versions.ApiVersionsRequest(
+        client_software_name="apportion", client_software_version="0"
+    ),
     asked_metadata,
     created,
     produced,
@@ -187,12 +216,18 @@ BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
     committed,
     fetched_offsets,
     forgotten,
-    lambda version, topic: init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+    lambda version, topic: init_producer_id.InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000
+    ),
     grown,
     described_configs,
-    lambda version, topic: describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=True),
+    lambda version, topic: describe_cluster.DescribeClusterRequest(
+        include_cluster_authorized_operations=True
+    ),
     beat,
-    lambda version, topic: consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("beaten-0", "beaten-1", "nobody")),
+    lambda version, topic: consumer_group_describe.ConsumerGroupDescribeRequest(
+        group_ids=("beaten-0", "beaten-1", "nobody")
+    ),
     lambda version, topic: list_groups.ListGroupsRequest(),
     lambda version, topic: delete_groups.DeleteGroupsRequest(groups_names=(GROUP, "nobody")),
     epochs,
@@ -212,7 +247,9 @@ def requests_and_responses() -> dict[int, dict[str, Any]]:
 
 
 def sweep(bootstrap: str) -> Iterator[str]:
-    """Each request in each version has been sent and answered; yields what the broker would not answer."""
+    """Each request in each version has been sent and answered; yields what the broker would not
+    answer.
+    """
     host, port = bootstrap.split(":")
     table, topic = requests_and_responses(), topic_id(bootstrap)
     for body in BODIES:
@@ -230,7 +267,11 @@ def sweep(bootstrap: str) -> Iterator[str]:
 def ask(connection: socket.socket, request: Any, version: int) -> bytes:
     """The response frame to one request."""
     cls = type(request)
-    header = struct.pack(">hhih", cls.__key__, version, 7, 5) + b"sweep" + (b"\0" if version >= cls.__flexible__ else b"")
+    header = (
+        struct.pack(">hhih", cls.__key__, version, 7, 5)
+        + b"sweep"
+        + (b"\0" if version >= cls.__flexible__ else b"")
+    )
     frame = header + write(request, version)
     connection.sendall(struct.pack(">i", len(frame)) + frame)
     return exactly(connection, struct.unpack(">i", exactly(connection, 4))[0])

@@ -19,9 +19,20 @@ class Oracle:
 
     def __init__(self, jars: Path) -> None:
         program = Path(__file__).with_name("Metadata.java")
-        command = [java_program(), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars.resolve()}/*", str(program)]
+        command = [
+            java_program(),
+            "-Xshare:auto",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{jars.resolve()}/*",
+            str(program),
+        ]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
         )
 
     def __enter__(self) -> "Oracle":
@@ -31,7 +42,9 @@ class Oracle:
         self._process.communicate()  # the end of its input is its end
 
     def write(self, info: SubscriptionInfo | AssignmentInfo) -> tuple[bytes, bytes]:
-        """What Java writes, and the same with those entries in order that Java took from hash tables. Raises Refusal."""
+        """What Java writes, and the same with those entries in order that Java took from hash
+        tables. Raises Refusal.
+        """
         heard = self._ask(write=in_json(info))
         return bytes.fromhex(heard["bytes"]), bytes.fromhex(heard["ordered"])
 

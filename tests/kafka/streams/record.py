@@ -1,4 +1,5 @@
-"""Make tests/streams/golden/metadata.json anew, with the Kafka Streams of tests/kafka/pom-streams.xml.
+"""Make tests/streams/golden/metadata.json anew, with the Kafka Streams of
+tests/kafka/pom-streams.xml.
 
 Run from the root of the repository: .venv/bin/python -m tests.kafka.streams.record
 """
@@ -21,7 +22,9 @@ def recorded(jars: Path) -> str:
     with Oracle(jars) as java:
         for info in samples():
             said, ordered = java.write(info)
-            row = {"value": in_json(info), "bytes": said.hex()} | ({} if said == ordered else {"ordered": ordered.hex()})
+            row = {"value": in_json(info), "bytes": said.hex()} | (
+                {} if said == ordered else {"ordered": ordered.hex()}
+            )
             lines.append(json.dumps(row))
     return f'{{"kafka": "{version_of(jars)}", "samples": [\n' + ",\n".join(lines) + "\n]}\n"
 

@@ -1,11 +1,18 @@
-"""Kafka Streams' own task assignors in a process beside us, asked for what they would give: the driver of TaskOracle.java."""
+"""Kafka Streams' own task assignors in a process beside us, asked for what they would give: the
+driver of TaskOracle.java.
+"""
 
 import subprocess
 from pathlib import Path
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.client_states import (
+    AssignmentConfigs,
+    ClientStates,
+    TaskAssignment,
+    Tasks,
+)
 from apportion.testing.kafka import jars_of, java_program
 
 HERE = Path(__file__).parent
@@ -13,13 +20,26 @@ QUICK_START = ("-XX:TieredStopAtLevel=1",)
 
 
 class TaskOracle:
-    """Java's task assignors, from `with` to its end. Raises KafkaMissing without Java or Maven. options: for the JVM."""
+    """Java's task assignors, from `with` to its end. Raises KafkaMissing without Java or Maven.
+    options: for the JVM.
+    """
 
     def __init__(self, *options: str) -> None:
         jars = jars_of(HERE / "pom.xml").resolve()
-        command = [java_program(), "-Xshare:auto", *options, "-cp", f"{jars}/*", str(HERE / "TaskOracle.java")]
+        command = [
+            java_program(),
+            "-Xshare:auto",
+            *options,
+            "-cp",
+            f"{jars}/*",
+            str(HERE / "TaskOracle.java"),
+        ]
         self._process = subprocess.Popen(
-            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
 
     def __enter__(self) -> "TaskOracle":
@@ -28,8 +48,12 @@ class TaskOracle:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()  # the end of its input is its end
 
-    def assign(self, name: str, tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
-        """What Java's assignor of that name gives; it does not tell warm-ups from standbys, so all are standbys here."""
+    def assign(
+        self, name: str, tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs
+    ) -> TaskAssignment:
+        """What Java's assignor of that name gives; it does not tell warm-ups from standbys, so all
+        are standbys here.
+        """
         return self.timed(name, (tasks, crew, policy), 1)[0]
 
     def timed(
@@ -38,10 +62,21 @@ class TaskOracle:
         """The same, asked so many times, and the milliseconds that each took."""
         tasks, crew, policy = question
         rows = zip(
-            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end_offset_sum)),
+            *(
+                each.tolist()
+                for each in (
+                    tasks.subtopology,
+                    tasks.partition,
+                    tasks.stateful.astype(int),
+                    tasks.end_offset_sum,
+                )
+            ),
             strict=True,
         )
-        self._ask("tasks", *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows))
+        self._ask(
+            "tasks",
+            *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows),
+        )
         for process, consumers in enumerate(crew.consumer_counts.tolist()):
             mine = np.flatnonzero(crew.process == process)
             had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.is_running[row])}" for row in mine)
@@ -58,7 +93,9 @@ class TaskOracle:
         )
         active, standby, (probes,), spent = (self._heard() for _ in range(4))
         rows = np.array([each.split(":") for each in standby], np.int32).reshape(-1, 2)
-        shares = TaskAssignment(np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1")
+        shares = TaskAssignment(
+            np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1"
+        )
         return shares, [int(each) / 1e6 for each in spent]
 
     def _ask(self, *words: object) -> None:

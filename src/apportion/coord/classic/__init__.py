@@ -1,1 +1,3 @@
-"""Classic groups: a barrier machine. Everybody joins, one of them assigns, everybody takes its assignment home."""
+"""Classic groups: a barrier machine. Everybody joins, one of them assigns, everybody takes its
+assignment home.
+"""

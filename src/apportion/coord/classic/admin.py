@@ -22,7 +22,10 @@ def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) ->
     A group that does not exist is reported as Dead; from version 6 on with GROUP_ID_NOT_FOUND.
     """
     operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(described_group(turn, group_id, request.version, operations) for group_id in request.body.groups)
+    groups = tuple(
+        described_group(turn, group_id, request.version, operations)
+        for group_id in request.body.groups
+    )
     turn.reply(request.ticket, DescribeGroupsResponse(groups=groups))
 
 
@@ -34,8 +37,16 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
     if group is not None:
         return described_members(group, operations)
     if group_id in turn.ledger.offsets and group_id not in turn.ledger.groups:
-        return DescribedGroup(group_id=group_id, group_state=ClassicGroupState.EMPTY.value, authorized_operations=operations)
-    code, why = (Code.GROUP_ID_NOT_FOUND, f"There is no classic group {group_id}.") if version >= 6 else (Code.NONE, None)
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=ClassicGroupState.EMPTY.value,
+            authorized_operations=operations,
+        )
+    code, why = (
+        (Code.GROUP_ID_NOT_FOUND, f"There is no classic group {group_id}.")
+        if version >= 6
+        else (Code.NONE, None)
+    )
     return DescribedGroup(
         error_code=int(code),
         error_message=why,
@@ -56,13 +67,16 @@ def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
         protocol_type=live.protocol_type,
         protocol_data=(live.protocol or "") if live.state is ClassicGroupState.STABLE else "",
         members=tuple(
-            _described_member(member, live.protocol, live.state is ClassicGroupState.STABLE) for member in live.members.values()
+            _described_member(member, live.protocol, live.state is ClassicGroupState.STABLE)
+            for member in live.members.values()
         ),
         authorized_operations=operations,
     )
 
 
-def _described_member(member: ClassicGroupMember, protocol: str | None, includes_metadata: bool) -> DescribedGroupMember:
+def _described_member(
+    member: ClassicGroupMember, protocol: str | None, includes_metadata: bool
+) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

@@ -22,5 +22,9 @@ def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
     member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     arm_session(turn, group, member)
-    code = Code.REBALANCE_IN_PROGRESS if group.live.state is ClassicGroupState.PREPARING_REBALANCE else Code.NONE
+    code = (
+        Code.REBALANCE_IN_PROGRESS
+        if group.live.state is ClassicGroupState.PREPARING_REBALANCE
+        else Code.NONE
+    )
     turn.reply(request.ticket, HeartbeatResponse(error_code=int(code)))

@@ -27,7 +27,9 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.records.groups import GroupMetadataValue
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""The session timeout of a new member that waits for its first generation, as in Kafka: it cannot heartbeat yet."""
+"""The session timeout of a new member that waits for its first generation, as in Kafka: it cannot
+heartbeat yet.
+"""
 MAX_PENDING_JOINS = 10_000
 MIN_PENDING_JOINS = 100
 """Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
@@ -67,8 +69,13 @@ def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettin
     check_group_id(body.group_id)
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not least_ms <= body.session_timeout_ms <= most_ms:
-        raise Refused(Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}.")
-    if not all(fits_in_key(text) for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))):
+        raise Refused(
+            Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}."
+        )
+    if not all(
+        fits_in_key(text)
+        for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))
+    ):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
     if not fits_in_key(member_id_prefix(request) + "-" * UUID_CHARS):
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
@@ -94,7 +101,9 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
         return True
     member = live.members.get(member_id)
     if live.state is ClassicGroupState.PREPARING_REBALANCE:
-        return (member is not None and member.join_ticket is not None) or live.waiting_join_count < limit
+        return (
+            member is not None and member.join_ticket is not None
+        ) or live.waiting_join_count < limit
     return member is not None or len(live.members) < limit
 
 
@@ -106,18 +115,23 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
     if live.state is ClassicGroupState.EMPTY:
         check_has_protocol(body)
     elif body.protocol_type != live.protocol_type or not any(
-        live.protocol_counts.get(protocol.name, 0) == len(live.members) for protocol in body.protocols
+        live.protocol_counts.get(protocol.name, 0) == len(live.members)
+        for protocol in body.protocols
     ):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
-            f"No protocol of type {live.protocol_type} that the member speaks is spoken by all members of group {group.group_id}.",
+            f"No protocol of type {live.protocol_type} that the member speaks is spoken "
+            f"by all members of group {group.group_id}.",
         )
 
 
 def check_has_protocol(body: JoinGroupRequest) -> None:
     """Refuse a joiner without a protocol. Errors: INCONSISTENT_GROUP_PROTOCOL."""
     if not body.protocol_type or not body.protocols:
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A member needs a protocol type and at least one protocol.")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            "A member needs a protocol type and at least one protocol.",
+        )
 
 
 def create_group(turn: Turn, group_id: str) -> ClassicGroup:
@@ -142,7 +156,9 @@ def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGro
     turn.reply(request.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", request.version))
 
 
-def join_without_id(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
+def join_without_id(
+    turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]
+) -> None:
     """Handle a JoinGroup without a member id: a new member, or a static member that restarted."""
     instance_id = request.body.group_instance_id
     replaced_id = None if instance_id is None else group.live.instances.get(instance_id)
@@ -156,29 +172,44 @@ def join_without_id(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinG
         add_member(turn, group, new_member(request, member_id), request)
 
 
-def join_as_static_member(turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]) -> None:
+def join_as_static_member(
+    turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]
+) -> None:
     """Replace the static member `replaced_id` by the joiner, however full the group is.
 
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
     member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
-    replace_static_member(turn, group, group.live.members[replaced_id], new_member(request, member_id), request)
+    replace_static_member(
+        turn, group, group.live.members[replaced_id], new_member(request, member_id), request
+    )
 
 
-def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]) -> None:
+def require_member_id(
+    turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]
+) -> None:
     """Answer MEMBER_ID_REQUIRED with a new id, which is valid for one session timeout.
 
     The oldest pending ids are dropped when there are too many.
     """
     pending = group.live.pending_joins
-    while len(pending) >= max(MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)):
+    while len(pending) >= max(
+        MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)
+    ):
         remove_pending_member(turn, group, next(iter(pending)))
     pending[member_id] = None
-    turn.deadlines.arm((SESSION, group.group_id, member_id), turn.now.mono_ms + request.body.session_timeout_ms)
+    turn.deadlines.arm(
+        (SESSION, group.group_id, member_id), turn.now.mono_ms + request.body.session_timeout_ms
+    )
     turn.reply(request.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, request.version))
 
 
-def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
+def add_member(
+    turn: Turn,
+    group: ClassicGroup,
+    member: ClassicGroupMember,
+    request: GroupRequest[JoinGroupRequest],
+) -> None:
     """Add a new member, which waits for its first generation, and start a rebalance."""
     live = group.live
     member.is_new = True
@@ -196,7 +227,10 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
     body, live = request.body, group.live
     if body.member_id in live.pending_joins:
         if body.group_instance_id is not None:
-            raise Refused(Code.UNKNOWN_SERVER_ERROR, f"Member {body.member_id} was given its id as a dynamic member.")
+            raise Refused(
+                Code.UNKNOWN_SERVER_ERROR,
+                f"Member {body.member_id} was given its id as a dynamic member.",
+            )
         add_member(turn, group, new_member(request, body.member_id), request)
         return
     member = group.checked_member(body.member_id, body.group_instance_id)
@@ -204,7 +238,12 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
     if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
         live.state, live.leader == member.member_id, member.protocols == protocols
     ):
-        turn.reply(request.ticket, join_response(live, member, members_for_leader(live) if live.leader == member.member_id else ()))
+        turn.reply(
+            request.ticket,
+            join_response(
+                live, member, members_for_leader(live) if live.leader == member.member_id else ()
+            ),
+        )
         return
     live.update_protocols(member, protocols)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
@@ -222,7 +261,11 @@ def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_proto
 
 
 def replace_static_member(
-    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]
+    turn: Turn,
+    group: ClassicGroup,
+    old: ClassicGroupMember,
+    new: ClassicGroupMember,
+    request: GroupRequest[JoinGroupRequest],
 ) -> None:
     """Give a restarted static member its predecessor's membership under a new id, and fence the old
     id (KIP-345).
@@ -247,7 +290,9 @@ def replace_static_member(
         rebalance.prepare_or_complete_join(turn, group)
 
 
-def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int) -> JoinGroupResponse:
+def static_member_response(
+    group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int
+) -> JoinGroupResponse:
     """Return the response for a replaced static member while its generation goes on.
 
     led_by: the leader before the replacement.
@@ -256,10 +301,17 @@ def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_
     if version < 9:
         return join_response(live, member, led_by="" if led_by == member.member_id else led_by)
     leads = live.leader == member.member_id
-    return join_response(live, member, members_for_leader(live) if leads else (), skips_assignment=leads)
+    return join_response(
+        live, member, members_for_leader(live) if leads else (), skips_assignment=leads
+    )
 
 
-def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
+def park_join(
+    turn: Turn,
+    group: ClassicGroup,
+    member: ClassicGroupMember,
+    request: GroupRequest[JoinGroupRequest],
+) -> None:
     """Park the member's JoinGroup; an earlier one of the same member gets REBALANCE_IN_PROGRESS."""
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
@@ -267,7 +319,9 @@ def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, reque
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
     """Return a member with what its JoinGroup says; it is in no group yet."""
-    member = ClassicGroupMember(member_id, request.body.group_instance_id, request.caller, request.body.protocol_type)
+    member = ClassicGroupMember(
+        member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
+    )
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
     member.protocols = supported_protocols(request.body)
     return member
@@ -279,7 +333,9 @@ def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
     A negative rebalance timeout counts as 0, as in Kafka.
     """
     session_ms = request.body.session_timeout_ms
-    return session_ms, session_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
+    return session_ms, session_ms if request.version == 0 else max(
+        request.body.rebalance_timeout_ms, 0
+    )
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
@@ -299,5 +355,7 @@ def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
 
 def new_member_id(name: str, fresh: bytes) -> str:
     """Return an id in Kafka's form: a prefix and a random UUID (version 4)."""
-    digits = bytes([*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]).hex()
+    digits = bytes(
+        [*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]
+    ).hex()
     return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -9,7 +9,12 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
@@ -22,7 +27,10 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     check_group_id(body.group_id)
     group = turn.ledger.classic_group_or_none(body.group_id)
     leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, identity) for identity in leaving]
+    codes = [
+        Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, identity)
+        for identity in leaving
+    ]
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
     turn.reply(request.ticket, leave_response(request.version, leaving, codes))
@@ -46,14 +54,20 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
     return Code.NONE
 
 
-def leave_response(version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
+def leave_response(
+    version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]
+) -> LeaveGroupResponse:
     """Return the response with one code a member; before version 3 there is one member, and its
     code is the top one.
     """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     members = (
-        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        MemberResponse(
+            member_id=identity.member_id,
+            group_instance_id=identity.group_instance_id,
+            error_code=int(code),
+        )
         for identity, code in zip(leaving, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(members))

@@ -7,7 +7,11 @@ long as new ones come, up to the rebalance timeout. The essay on the whole cycle
 """
 
 from apportion.coord.classic.membership import remove_member
-from apportion.coord.classic.responses import complete_pending_join, fail_pending_sync, members_for_leader
+from apportion.coord.classic.responses import (
+    complete_pending_join,
+    fail_pending_sync,
+    members_for_leader,
+)
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
@@ -16,18 +20,24 @@ from apportion.errors import Code
 
 JOIN = "classic join"
 SYNC = "classic sync"
-"""Deadlines of a group: every member must have sent JoinGroup; every member must have sent SyncGroup."""
+"""Deadlines of a group: every member must have sent JoinGroup; every member must have sent
+SyncGroup.
+"""
 MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 
 
-def arm_session(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
+def arm_session(
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
+) -> None:
     """Restart the member's session timeout, or give it `timeout_ms` from now."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Start a rebalance after a change of members or protocols, or complete the one that is open."""
+    """Start a rebalance after a change of members or protocols, or complete the one that is
+    open.
+    """
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
@@ -43,7 +53,8 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     if live.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
-            if member.sync_ticket is not None:  # a parked member cannot heartbeat: its session may be over
+            # a parked member cannot heartbeat: its session may be over
+            if member.sync_ticket is not None:
                 arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     live.pending_syncs.clear()
@@ -52,7 +63,10 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now.wall_ms)
     if was_empty:
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
-        live.has_newcomers, live.initial_delay_left_ms = False, max(live.rebalance_timeout_ms() - delay_ms, 0)
+        live.has_newcomers, live.initial_delay_left_ms = (
+            False,
+            max(live.rebalance_timeout_ms() - delay_ms, 0),
+        )
         _arm_deadline(turn, JOIN, group, delay_ms)
     elif live.all_joined():
         complete_join(turn, group)
@@ -85,11 +99,20 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
     _remove_late_members(
-        turn, group, [each for each in live.members.values() if each.join_ticket is None and each.instance_id is None], "join"
+        turn,
+        group,
+        [
+            each
+            for each in live.members.values()
+            if each.join_ticket is None and each.instance_id is None
+        ],
+        "join",
     )
     leader = live.members.get(live.leader or "")
     if leader is None or leader.join_ticket is None:
-        leader = next((each for each in live.members.values() if each.join_ticket is not None), None)
+        leader = next(
+            (each for each in live.members.values() if each.join_ticket is not None), None
+        )
         if leader is None and live.members:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
@@ -111,7 +134,9 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Note that the member has sent its SyncGroup; with the last one the deadline SYNC is disarmed."""
+    """Note that the member has sent its SyncGroup; with the last one the deadline SYNC is
+    disarmed.
+    """
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
     if not pending:
@@ -127,10 +152,17 @@ def expire_join(turn: Turn, key: Key) -> None:
     if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
         return
     live = group.live
-    if live.previous_state is ClassicGroupState.EMPTY and live.has_newcomers and live.initial_delay_left_ms:
+    if (
+        live.previous_state is ClassicGroupState.EMPTY
+        and live.has_newcomers
+        and live.initial_delay_left_ms
+    ):
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
         wait_ms = min(delay_ms, live.initial_delay_left_ms)
-        live.has_newcomers, live.initial_delay_left_ms = False, max(live.initial_delay_left_ms - delay_ms, 0)
+        live.has_newcomers, live.initial_delay_left_ms = (
+            False,
+            max(live.initial_delay_left_ms - delay_ms, 0),
+        )
         _arm_deadline(turn, JOIN, group, wait_ms)
     else:
         complete_join(turn, group)
@@ -139,7 +171,10 @@ def expire_join(turn: Turn, key: Key) -> None:
 def expire_sync(turn: Turn, key: Key) -> None:
     """Remove the members that have not sent SyncGroup in time, and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
-    if group is None or group.live.state not in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
+    if group is None or group.live.state not in (
+        ClassicGroupState.COMPLETING_REBALANCE,
+        ClassicGroupState.STABLE,
+    ):
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
     if late:
@@ -147,11 +182,14 @@ def expire_sync(turn: Turn, key: Key) -> None:
         prepare_rebalance(turn, group)
 
 
-def _remove_late_members(turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], request: str) -> None:
+def _remove_late_members(
+    turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], request: str
+) -> None:
     if late:
         turn.note(
             "info",
-            f"group {group.group_id}: {len(late)} of {len(group.live.members)} members did not {request} in time and are gone",
+            f"group {group.group_id}: {len(late)} of {len(group.live.members)} members "
+            f"did not {request} in time and are gone",
         )
     for member in late:
         remove_member(turn, group, member)

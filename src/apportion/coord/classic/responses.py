@@ -18,7 +18,9 @@ def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
     """Return every member with its metadata in the chosen protocol, as the leader gets them."""
     return tuple(
         JoinGroupResponseMember(
-            member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(live.protocol)
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            metadata=member.metadata(live.protocol),
         )
         for member in live.members.values()
     )
@@ -49,29 +51,39 @@ def join_response(
 
 def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
     """Return the JoinGroup response of a failed join."""
-    return JoinGroupResponse(error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id)
+    return JoinGroupResponse(
+        error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id
+    )
 
 
 def sync_response(live: ClassicGroupLiveState, member: ClassicGroupMember) -> SyncGroupResponse:
     """Return the SyncGroup response with the assignment that the leader made for the member."""
-    return SyncGroupResponse(protocol_type=live.protocol_type, protocol_name=live.protocol, assignment=member.assignment)
+    return SyncGroupResponse(
+        protocol_type=live.protocol_type, protocol_name=live.protocol, assignment=member.assignment
+    )
 
 
-def complete_pending_join(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, members: JoinedMembers = ()) -> None:
+def complete_pending_join(
+    turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, members: JoinedMembers = ()
+) -> None:
     """Answer the member's parked JoinGroup, if any, with the current generation."""
     ticket = live.unpark_join(member)
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, join_response(live, member, members))
 
 
-def complete_pending_sync(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember) -> None:
+def complete_pending_sync(
+    turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember
+) -> None:
     """Answer the member's parked SyncGroup, if any, with its assignment."""
     ticket, member.sync_ticket = member.sync_ticket, None
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, sync_response(live, member))
 
 
-def fail_pending_requests(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = "") -> None:
+def fail_pending_requests(
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = ""
+) -> None:
     """Answer the member's parked JoinGroup and SyncGroup, if any, with `code`. member_id: that of
     the JoinGroup response.
     """

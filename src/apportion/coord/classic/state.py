@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from apportion.deadlines import Key
 
 SESSION = "classic session"
-"""Deadline of a session timeout: that of a member, or of a member id that was given out and not used yet."""
+"""Deadline of a session timeout: that of a member, or of a member id that was given out and not
+used yet.
+"""
 
 NOT_DECODED: dict[str, None] = {}
 """Placeholder for the topics of a generation that were not decoded yet."""
@@ -61,7 +63,9 @@ class ClassicGroupMember:
         "sync_ticket",
     )
 
-    def __init__(self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str) -> None:
+    def __init__(
+        self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str
+    ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = caller.client_id
@@ -124,14 +128,18 @@ class ClassicGroupLiveState:
         self.leader: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
-        self.pending_joins: dict[str, None] = {}  # member ids given out and not used yet, oldest first
-        self.pending_syncs: dict[str, None] = {}  # members of this generation that have not sent SyncGroup
+        # member ids given out and not used yet, oldest first
+        self.pending_joins: dict[str, None] = {}
+        # members of this generation that have not sent SyncGroup
+        self.pending_syncs: dict[str, None] = {}
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many members support it
         self.waiting_join_count = 0  # how many members have a parked JoinGroup
         self.has_newcomers = False  # members joined since the initial delay was last extended
         self.initial_delay_left_ms = 0  # by how much the initial delay may still be extended
-        self.generation_metadata: tuple[bytes, ...] | None = None  # None before the first generation
-        self.subscribed_topics: dict[str, None] | None = NOT_DECODED  # None where it cannot be known
+        # None before the first generation
+        self.generation_metadata: tuple[bytes, ...] | None = None
+        # None where it cannot be known
+        self.subscribed_topics: dict[str, None] | None = NOT_DECODED
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         """Move to `state` at wall clock `wall_ms`; NEXT says which moves there are."""
@@ -151,11 +159,16 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests. If it led, the member that joined first leads."""
+        """Remove a member without parked requests. If it led, the member that joined first
+        leads.
+        """
         assert not member.is_waiting, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
-        if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
+        if (
+            member.instance_id is not None
+            and self.instances.get(member.instance_id) == member.member_id
+        ):
             del self.instances[member.instance_id]
         self.pending_syncs.pop(member.member_id, None)
         if self.leader == member.member_id:
@@ -196,8 +209,12 @@ class ClassicGroupLiveState:
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """Keep the members' metadata as of the start of the generation, whatever they send later."""
-        self.generation_metadata = tuple(member.metadata(self.protocol) for member in self.members.values())
+        """Keep the members' metadata as of the start of the generation, whatever they send
+        later.
+        """
+        self.generation_metadata = tuple(
+            member.metadata(self.protocol) for member in self.members.values()
+        )
         self.subscribed_topics = NOT_DECODED
 
     def all_joined(self) -> bool:
@@ -206,7 +223,9 @@ class ClassicGroupLiveState:
 
     def select_protocol(self) -> str:
         """Return the protocol that the members would choose now."""
-        return select_protocol([name for name, _ in member.protocols] for member in self.members.values())
+        return select_protocol(
+            [name for name, _ in member.protocols] for member in self.members.values()
+        )
 
     def rebalance_timeout_ms(self) -> int:
         """Return the longest rebalance timeout of the members; 0 without any."""
@@ -268,7 +287,11 @@ class ClassicGroup:
         """
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
-            return live.state_since_ms if live.protocol_type and live.state_since_ms >= 0 else committed_ms
+            return (
+                live.state_since_ms
+                if live.protocol_type and live.state_since_ms >= 0
+                else committed_ms
+            )
         if (
             live.state is ClassicGroupState.STABLE
             and live.protocol_type == CONSUMER_PROTOCOL_TYPE
@@ -290,7 +313,10 @@ class ClassicGroup:
             self.checked_member(claim.member_id, claim.instance_id)
             self.check_generation(claim.epoch)
         elif live.state is not ClassicGroupState.EMPTY:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has members, so only they may commit.")
+            raise Refused(
+                Code.UNKNOWN_MEMBER_ID,
+                f"Group {self.group_id} has members, so only they may commit.",
+            )
         if live.state is ClassicGroupState.COMPLETING_REBALANCE:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
@@ -309,7 +335,11 @@ class ClassicGroup:
         member.
         """
         member = self.live.members.get(member_id)
-        return None if member is None else ((SESSION, self.group_id, member_id), member.session_timeout_ms)
+        return (
+            None
+            if member is None
+            else ((SESSION, self.group_id, member_id), member.session_timeout_ms)
+        )
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
         """Yield the records that delete the group, which must be empty."""
@@ -323,12 +353,20 @@ class ClassicGroup:
         if instance_id is not None:
             current_id = self.live.instances.get(instance_id)
             if current_id is None:
-                raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no instance {instance_id!r}.")
+                raise Refused(
+                    Code.UNKNOWN_MEMBER_ID,
+                    f"Group {self.group_id} has no instance {instance_id!r}.",
+                )
             if current_id != member_id:
-                raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
+                raise Refused(
+                    Code.FENCED_INSTANCE_ID,
+                    f"Instance {instance_id} is another member than {member_id!r} now.",
+                )
         member = self.live.members.get(member_id)
         if member is None:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id!r}.")
+            raise Refused(
+                Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id!r}."
+            )
         return member
 
     def check_generation(self, generation: int) -> None:
@@ -338,9 +376,15 @@ class ClassicGroup:
         else ILLEGAL_GENERATION.
         """
         if self.live.is_restored and generation > self.live.generation:
-            raise Refused(Code.REBALANCE_IN_PROGRESS, f"Generation {generation} had no assignment when the broker ended.")
+            raise Refused(
+                Code.REBALANCE_IN_PROGRESS,
+                f"Generation {generation} had no assignment when the broker ended.",
+            )
         if generation != self.live.generation:
-            raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
+            raise Refused(
+                Code.ILLEGAL_GENERATION,
+                f"Group {self.group_id} is at generation {self.live.generation}.",
+            )
 
     def to_record(self) -> CoordinatorRecord:
         """Return the record of the live state."""
@@ -372,13 +416,22 @@ class ClassicGroup:
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
         live = self.live = ClassicGroupLiveState()
-        live.generation, live.protocol, live.state_since_ms = saved.generation, saved.protocol, saved.current_state_timestamp
+        live.generation, live.protocol, live.state_since_ms = (
+            saved.generation,
+            saved.protocol,
+            saved.current_state_timestamp,
+        )
         for said in saved.members:
             member = ClassicGroupMember(
-                said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type
+                said.member_id,
+                said.group_instance_id,
+                Caller(said.client_id, said.client_host),
+                saved.protocol_type,
             )
             member.session_timeout_ms = said.session_timeout
-            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
+            member.rebalance_timeout_ms = (
+                said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
+            )
             member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
             member.assignment = bytes(said.assignment)
             live.add(member)
@@ -393,7 +446,12 @@ class ClassicGroup:
         if self.live.generation_metadata is None:
             return None
         try:
-            subscriptions = [decode(ConsumerProtocolSubscription, said)[1] for said in self.live.generation_metadata]
+            subscriptions = [
+                decode(ConsumerProtocolSubscription, said)[1]
+                for said in self.live.generation_metadata
+            ]
         except DecodeError:
             return None
-        return dict.fromkeys(topic for subscription in subscriptions for topic in subscription.topics)
+        return dict.fromkeys(
+            topic for subscription in subscriptions for topic in subscription.topics
+        )

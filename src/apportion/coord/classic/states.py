@@ -45,7 +45,13 @@ class ClassicGroupState(Enum):
 
 NEXT = {  # state -> the states that may follow
     ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING_REBALANCE},
-    ClassicGroupState.PREPARING_REBALANCE: {ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY},
-    ClassicGroupState.COMPLETING_REBALANCE: {ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE},
+    ClassicGroupState.PREPARING_REBALANCE: {
+        ClassicGroupState.COMPLETING_REBALANCE,
+        ClassicGroupState.EMPTY,
+    },
+    ClassicGroupState.COMPLETING_REBALANCE: {
+        ClassicGroupState.STABLE,
+        ClassicGroupState.PREPARING_REBALANCE,
+    },
     ClassicGroupState.STABLE: {ClassicGroupState.PREPARING_REBALANCE},
 }

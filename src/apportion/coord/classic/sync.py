@@ -5,7 +5,11 @@ KIP-559).
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
 from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
-from apportion.coord.classic.responses import complete_pending_sync, fail_pending_sync, sync_response
+from apportion.coord.classic.responses import (
+    complete_pending_sync,
+    fail_pending_sync,
+    sync_response,
+)
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
@@ -25,7 +29,9 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     """
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type."
+        )
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
@@ -38,7 +44,8 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         arm_session(turn, group, member)
         turn.reply(request.ticket, sync_response(live, member))
         return
-    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # of an earlier request on another connection
+    # of an earlier request on another connection
+    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     member.sync_ticket = turn.park(request)
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
@@ -49,9 +56,13 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
     INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
-    if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (None, live.protocol):
+    if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (
+        None,
+        live.protocol,
+    ):
         raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol)."
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol).",
         )
 
 
@@ -62,7 +73,9 @@ def metadata_size_bytes(group: ClassicGroup) -> int:
     return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
 
 
-def store_assignment(turn: Turn, group: ClassicGroup, requested: tuple[SyncGroupRequestAssignment, ...]) -> None:
+def store_assignment(
+    turn: Turn, group: ClassicGroup, requested: tuple[SyncGroupRequestAssignment, ...]
+) -> None:
     """Save the leader's assignment, and answer every parked SyncGroup with it.
 
     A member that the leader left out gets an empty assignment; assignments of unknown members are
@@ -70,10 +83,14 @@ def store_assignment(turn: Turn, group: ClassicGroup, requested: tuple[SyncGroup
     joins again, as in Kafka.
     """
     live = group.live
-    assignments = {each.member_id: each.assignment for each in requested if each.member_id in live.members}
+    assignments = {
+        each.member_id: each.assignment for each in requested if each.member_id in live.members
+    }
     if metadata_size_bytes(group) + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
         turn.note(
-            "error", f"group {group.group_id} is not saved: what its members say and get is more than {MAX_GROUP_BYTES} bytes"
+            "error",
+            f"group {group.group_id} is not saved: what its members say and get is more "
+            f"than {MAX_GROUP_BYTES} bytes",
         )
         for member in live.members.values():
             arm_session(turn, group, member)

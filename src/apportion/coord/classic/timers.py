@@ -23,8 +23,12 @@ def expire_session(turn: Turn, key: Key) -> None:
     if member_id in group.live.pending_joins:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
-    elif (member := group.live.members.get(member_id)) is not None and (member.is_new or not member.is_waiting):
-        turn.note("info", f"group {group_id}: member {member_id} was silent for too long and is gone")
+    elif (member := group.live.members.get(member_id)) is not None and (
+        member.is_new or not member.is_waiting
+    ):
+        turn.note(
+            "info", f"group {group_id}: member {member_id} was silent for too long and is gone"
+        )
         remove_member(turn, group, member)
         if group.live.state is not ClassicGroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
@@ -49,7 +53,11 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
     for member in group.live.members.values():
         rebalance.arm_session(turn, group, member)
     if len(group.live.members) > turn.settings.group_max_size:
-        turn.note("info", f"group {group.group_id} has more than {turn.settings.group_max_size} members, who must join again")
+        turn.note(
+            "info",
+            f"group {group.group_id} has more than {turn.settings.group_max_size} "
+            "members, who must join again",
+        )
         rebalance.prepare_rebalance(turn, group)
     elif group.live.members and group.live.leader is None:  # see the docstring
         rebalance.prepare_rebalance(turn, group)

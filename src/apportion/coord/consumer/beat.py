@@ -9,7 +9,9 @@ from apportion.wire.records.groups import ClassicMemberMetadata, ConsumerGroupMe
 JOINING = 0
 LEAVING = -1
 AWAY = -2
-"""Epochs with a meaning: join or rejoin; leave; leave temporarily, as static members do to restart."""
+"""Epochs with a meaning: join or rejoin; leave; leave temporarily, as static members do to
+restart.
+"""
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,7 +42,9 @@ class Beat:
         return has_subscription and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
-def merge_metadata(metadata: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
+def merge_metadata(
+    metadata: ConsumerGroupMemberMetadataValue, beat: Beat
+) -> ConsumerGroupMemberMetadataValue:
     """Return the member's metadata after `beat`; the very same value if nothing has changed."""
     if (
         beat.topics is None
@@ -50,7 +54,8 @@ def merge_metadata(metadata: ConsumerGroupMemberMetadataValue, beat: Beat) -> Co
         and beat.rebalance_timeout_ms in (-1, metadata.rebalance_timeout_ms)
         and beat.caller.client_id == metadata.client_id
         and beat.caller.host == metadata.client_host
-        and beat.classic is metadata.classic_member_metadata  # None for all but classic members, who join seldom
+        # None for all but classic members, who join seldom
+        and beat.classic is metadata.classic_member_metadata
     ):
         return metadata
     whole = ConsumerGroupMemberMetadataValue(
@@ -62,7 +67,9 @@ def merge_metadata(metadata: ConsumerGroupMemberMetadataValue, beat: Beat) -> Co
         if beat.topics is None
         else tuple(sorted(dict.fromkeys(beat.topics))),
         subscribed_topic_regex=metadata.subscribed_topic_regex,
-        rebalance_timeout_ms=metadata.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
+        rebalance_timeout_ms=metadata.rebalance_timeout_ms
+        if beat.rebalance_timeout_ms == -1
+        else beat.rebalance_timeout_ms,
         server_assignor=metadata.server_assignor if beat.assignor is None else beat.assignor,
         classic_member_metadata=beat.classic,
     )

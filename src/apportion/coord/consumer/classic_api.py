@@ -23,7 +23,12 @@ from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
 from apportion.wire.messages import heartbeat as signs
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -31,7 +36,11 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol, RecordTopicPartitions
+from apportion.wire.records.groups import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    RecordTopicPartitions,
+)
 
 
 class ClassicCaller(NamedTuple):
@@ -76,16 +85,25 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
     shares no protocol with all classic members.
     """
     if turn.settings.group_consumer_migration_policy == "disabled":
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {body.group_id} takes members of the consumer protocol only.")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"Group {body.group_id} takes members of the consumer protocol only.",
+        )
     if not fits_in_key(body.member_id):
         raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
     limit = turn.settings.group_consumer_max_size
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.group_full_error(body.group_id, limit)
     saved = group.saved
-    is_shared = any(saved.protocol_counts.get(protocol.name, 0) == saved.classic_member_count for protocol in body.protocols)
+    is_shared = any(
+        saved.protocol_counts.get(protocol.name, 0) == saved.classic_member_count
+        for protocol in body.protocols
+    )
     if body.protocol_type != CONSUMER_PROTOCOL_TYPE or not is_shared:
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"No protocol is spoken by all classic members of group {body.group_id}.",
+        )
 
 
 def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
@@ -95,11 +113,18 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
     try:
         return consumer_serde.decode(ConsumerProtocolSubscription, body.protocols[0].metadata)[1]
     except DecodeError as error:
-        raise Refused(Code.UNKNOWN_SERVER_ERROR, f"The subscription of {body.protocols[0].name} is malformed: {error}") from error
+        raise Refused(
+            Code.UNKNOWN_SERVER_ERROR,
+            f"The subscription of {body.protocols[0].name} is malformed: {error}",
+        ) from error
 
 
-def to_beat(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
-    """Return the JoinGroup as a heartbeat that sends every field, also what the member still owns."""
+def to_beat(
+    turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
+) -> Beat:
+    """Return the JoinGroup as a heartbeat that sends every field, also what the member still
+    owns.
+    """
     body = request.body
     return Beat(
         group_id=body.group_id,
@@ -117,22 +142,33 @@ def to_beat(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: C
 
 def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
     """Return the rebalance timeout; version 0 of JoinGroup has only the session timeout."""
-    return request.body.session_timeout_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
+    return (
+        request.body.session_timeout_ms
+        if request.version == 0
+        else max(request.body.rebalance_timeout_ms, 0)
+    )
 
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
     """Return what only classic members send: each protocol once, copied out of the frame."""
     said: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
-        said.setdefault(protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)))
-    return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values()))
+        said.setdefault(
+            protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata))
+        )
+    return ClassicMemberMetadata(
+        session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values())
+    )
 
 
-def to_topic_partitions(named: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics) -> tuple[RecordTopicPartitions, ...]:
+def to_topic_partitions(
+    named: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics
+) -> tuple[RecordTopicPartitions, ...]:
     """Return the partitions by topic id, without topics and partitions that do not exist."""
     return tuple(
         RecordTopicPartitions(
-            topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions)
+            topic_id=topic.id,
+            partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions),
         )
         for each in named
         if (topic := topics.named(each.topic)) is not None
@@ -160,21 +196,37 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     """
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
-    caller = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type."
+        )
+    caller = _checked_classic_member(
+        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+    )
     group, member, classic = caller
     protocol = classic.supported_protocols[0].name
-    if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (None, protocol):
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
+    if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (
+        None,
+        protocol,
+    ):
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}."
+        )
     if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     timers.complete_sync(turn, group, member)
     given = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
-    turn.reply(request.ticket, SyncGroupResponse(protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given))
+    turn.reply(
+        request.ticket,
+        SyncGroupResponse(
+            protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given
+        ),
+    )
 
 
-def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
+def encode_assignment(
+    group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics
+) -> bytes:
     """Encode the units as a ConsumerProtocolAssignment in the version of the member's subscription,
     without deleted topics.
     """
@@ -183,7 +235,9 @@ def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, unit
         for topic_id, partitions in group.saved.units.by_topic(units)
         if (topic := topics.with_id(topic_id)) is not None
     ]
-    version, _ = consumer_serde.decode(ConsumerProtocolSubscription, classic.supported_protocols[0].metadata)
+    version, _ = consumer_serde.decode(
+        ConsumerProtocolSubscription, classic.supported_protocols[0].metadata
+    )
     value = ConsumerProtocolAssignment(assigned_partitions=tuple(held))
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
@@ -195,7 +249,9 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest])
     REBALANCE_IN_PROGRESS.
     """
     body = request.body
-    group, member, _ = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    group, member, _ = _checked_classic_member(
+        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+    )
     bump_epoch_if_changed(turn, group, has_changed_subscription=False)
     timers.arm_session(turn, group, member)
     code = Code.NONE
@@ -233,7 +289,9 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     codes = []
     for identity in named:
         try:
-            member = _checked_member(group, identity.member_id, identity.group_instance_id, names_instance_alone=True)
+            member = _checked_member(
+                group, identity.member_id, identity.group_instance_id, names_instance_alone=True
+            )
             leaving[member.member_id] = member
             codes.append(Code.NONE)
         except Refused as refusal:  # one of many: the others have their answers
@@ -243,17 +301,25 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     turn.reply(request.ticket, _leave_response(request.version, named, codes))
 
 
-def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
+def _leave_response(
+    version: int, named: tuple[MemberIdentity, ...], codes: list[Code]
+) -> LeaveGroupResponse:
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     answers = (
-        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        MemberResponse(
+            member_id=identity.member_id,
+            group_instance_id=identity.group_instance_id,
+            error_code=int(code),
+        )
         for identity, code in zip(named, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(answers))
 
 
-def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ClassicCaller:
+def _checked_classic_member(
+    turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int
+) -> ClassicCaller:
     """Return the classic member, which must name its own epoch as its generation.
 
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
@@ -262,21 +328,42 @@ def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_
     member = _checked_member(group, member_id, instance_id)
     classic = member.metadata.classic_member_metadata
     if classic is None:
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Member {member_id} of group {group_id} does not speak the classic protocol.")
+        raise Refused(
+            Code.UNKNOWN_MEMBER_ID,
+            f"Member {member_id} of group {group_id} does not speak the classic protocol.",
+        )
     if member.epoch != generation:
-        raise Refused(Code.ILLEGAL_GENERATION, f"Member {member_id} is at generation {member.epoch}, not {generation}.")
+        raise Refused(
+            Code.ILLEGAL_GENERATION,
+            f"Member {member_id} is at generation {member.epoch}, not {generation}.",
+        )
     return ClassicCaller(group, member, classic)
 
 
 def _checked_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, *, names_instance_alone: bool = False
+    group: ConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    *,
+    names_instance_alone: bool = False,
 ) -> ConsumerGroupMember:
     """Return the member by member id, or by group instance id. Errors: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID.
     """
-    member = group.saved.members.get(member_id) if instance_id is None else group.static_member_or_none(instance_id)
+    member = (
+        group.saved.members.get(member_id)
+        if instance_id is None
+        else group.static_member_or_none(instance_id)
+    )
     if member is None:
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}.")
-    if not fencing.is_same_member(member, member_id) and not (names_instance_alone and not member_id):
-        raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
+        raise Refused(
+            Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}."
+        )
+    if not fencing.is_same_member(member, member_id) and not (
+        names_instance_alone and not member_id
+    ):
+        raise Refused(
+            Code.FENCED_INSTANCE_ID,
+            f"Instance {instance_id} is another member than {member_id!r} now.",
+        )
     return member

@@ -53,11 +53,17 @@ def has_released_instance(member: ConsumerGroupMember) -> bool:
     return member.epoch == AWAY
 
 
-def may_use_previous_epoch(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
+def may_use_previous_epoch(
+    member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None
+) -> bool:
     """Return whether the member may go on from the epoch before: it missed one response, and owns
     nothing that it may not use.
     """
-    return epoch == member.previous_epoch and owned is not None and owned.issubset(member.assigned.units.tolist())
+    return (
+        epoch == member.previous_epoch
+        and owned is not None
+        and owned.issubset(member.assigned.units.tolist())
+    )
 
 
 def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
@@ -76,7 +82,9 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
     return member.state is not MemberState.UNKNOWN or (owned is not None and not owned)
 
 
-def admit(group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int) -> AdmittedMember:
+def admit(
+    group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int
+) -> AdmittedMember:
     """Return who sent the heartbeat, or refuse it. Changes nothing.
 
     Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
@@ -88,19 +96,25 @@ def admit(group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None,
         return AdmittedMember(None, None)
     if not has_room(group, beat.member_id, limit):
         raise group_full_error(beat.group_id, limit)
-    admission = _dynamic(group, beat) if beat.instance_id is None else _static(group, beat, beat.instance_id)
+    admission = (
+        _dynamic(group, beat)
+        if beat.instance_id is None
+        else _static(group, beat, beat.instance_id)
+    )
     member = admission.member
     if member is None:
         return admission
     if not is_epoch_valid(member, beat.epoch, owned):
         raise Refused(
             Code.FENCED_MEMBER_EPOCH,
-            f"Member {beat.member_id} is at epoch {member.epoch}, not {beat.epoch}: it has to give up everything and join again.",
+            f"Member {beat.member_id} is at epoch {member.epoch}, not {beat.epoch}: it "
+            "has to give up everything and join again.",
         )
     if not is_state_known(member, owned):
         raise Refused(
             Code.FENCED_MEMBER_EPOCH,
-            f"Member {beat.member_id} is in a state of a newer coordinator: it has to give up everything and join again.",
+            f"Member {beat.member_id} is in a state of a newer coordinator: it has to "
+            "give up everything and join again.",
         )
     return admission
 
@@ -124,21 +138,33 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
         return AdmittedMember(static_member, None)
     if not uses_classic_protocol(static_member, beat) and not has_released_instance(static_member):
         raise Refused(
-            Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {static_member.member_id}, which has not left yet."
+            Code.UNRELEASED_INSTANCE_ID,
+            f"Instance {instance_id} is member {static_member.member_id}, which has not left yet.",
         )
-    return AdmittedMember(static_member, None) if static_member.member_id == beat.member_id else AdmittedMember(None, static_member)
+    return (
+        AdmittedMember(static_member, None)
+        if static_member.member_id == beat.member_id
+        else AdmittedMember(None, static_member)
+    )
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:
     """Return GROUP_MAX_SIZE_REACHED."""
-    return Refused(Code.GROUP_MAX_SIZE_REACHED, f"Group {group_id} has its {limit} members already.")
+    return Refused(
+        Code.GROUP_MAX_SIZE_REACHED, f"Group {group_id} has its {limit} members already."
+    )
 
 
 def unknown_member_error(beat: Beat) -> Refused:
     """Return UNKNOWN_MEMBER_ID."""
-    return Refused(Code.UNKNOWN_MEMBER_ID, f"Group {beat.group_id} has no member {beat.member_id!r}.")
+    return Refused(
+        Code.UNKNOWN_MEMBER_ID, f"Group {beat.group_id} has no member {beat.member_id!r}."
+    )
 
 
 def fenced_instance_error(beat: Beat) -> Refused:
     """Return FENCED_INSTANCE_ID."""
-    return Refused(Code.FENCED_INSTANCE_ID, f"Instance {beat.instance_id} is another member than {beat.member_id} now.")
+    return Refused(
+        Code.FENCED_INSTANCE_ID,
+        f"Instance {beat.instance_id} is another member than {beat.member_id} now.",
+    )

@@ -15,7 +15,12 @@ from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
-from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup, ConsumerGroupMember, to_current_assignment_value
+from apportion.coord.consumer.state import (
+    NO_METADATA,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    to_current_assignment_value,
+)
 from apportion.coord.consumer.targets import metadata_hash, retarget
 from apportion.coord.consumer.units import SHIFT
 from apportion.coord.turn import Turn
@@ -39,7 +44,13 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     Errors: those of `fencing.admit`.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
-    owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.known_units(beat.owned)
+    owned = (
+        None
+        if beat.owned is None
+        else frozenset()
+        if group is None
+        else group.saved.units.known_units(beat.owned)
+    )
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     has_changed_subscription = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
@@ -64,7 +75,9 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     before = () if known is None else known.metadata.subscribed_topic_names
     abandons_membership = False
     if predecessor is not None:
-        abandons_membership = beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
+        abandons_membership = (
+            beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
+        )
         replace_static_member(turn, beat, predecessor, metadata)
     elif member is None or metadata is not member.metadata:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
@@ -72,7 +85,10 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
 
 
 def replace_static_member(
-    turn: Turn, beat: Beat, predecessor: ConsumerGroupMember, metadata: ConsumerGroupMemberMetadataValue
+    turn: Turn,
+    beat: Beat,
+    predecessor: ConsumerGroupMember,
+    metadata: ConsumerGroupMemberMetadataValue,
 ) -> None:
     """Give a new member the target and the current assignment of the static member that it
     replaces, at epoch 0.
@@ -81,13 +97,22 @@ def replace_static_member(
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
     current = predecessor.current
-    assigned, revoking = dict.fromkeys(current.assigned, JOINING), dict.fromkeys(current.pending_revocation, JOINING)
-    current = replace(current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking)
+    assigned, revoking = (
+        dict.fromkeys(current.assigned, JOINING),
+        dict.fromkeys(current.pending_revocation, JOINING),
+    )
+    current = replace(
+        current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking
+    )
     timers.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
     turn.emit(records.target_assignment(group.group_id, beat.member_id, target))
-    turn.emit(records.current_assignment(group.group_id, beat.member_id, to_current_assignment_value(current, units)))
+    turn.emit(
+        records.current_assignment(
+            group.group_id, beat.member_id, to_current_assignment_value(current, units)
+        )
+    )
 
 
 def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
@@ -105,7 +130,11 @@ def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscrip
 
 
 def reconcile_member(
-    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, owned: frozenset[int] | None, has_changed_subscription: bool
+    turn: Turn,
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    owned: frozenset[int] | None,
+    has_changed_subscription: bool,
 ) -> bool:
     """Reconcile the member; return whether the units that it may use have changed."""
     saved = group.saved
@@ -116,14 +145,20 @@ def reconcile_member(
     current = reconcile(
         _as_rejoining(before),
         saved.assignment_epoch,
-        [] if member.target is None else [unit for unit in member.target.tolist() if is_subscribed(unit)],
+        []
+        if member.target is None
+        else [unit for unit in member.target.tolist() if is_subscribed(unit)],
         owned,
         lambda unit: fencing.is_blocked(group, member.member_id, unit),
         lambda unit: has_changed_subscription and not is_subscribed(unit),
     )
     if current == before:
         return False
-    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(current, saved.units)))
+    turn.emit(
+        records.current_assignment(
+            group.group_id, member.member_id, to_current_assignment_value(current, saved.units)
+        )
+    )
     timers.arm_rebalance(turn, group, member)
     return current.assigned != before.assigned
 
@@ -141,7 +176,11 @@ def leave(turn: Turn, beat: Beat) -> None:
     if group is None:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
     instance_id = beat.instance_id
-    member = group.saved.members.get(beat.member_id) if instance_id is None else group.static_member_or_none(instance_id)
+    member = (
+        group.saved.members.get(beat.member_id)
+        if instance_id is None
+        else group.static_member_or_none(instance_id)
+    )
     if member is None:
         raise fencing.unknown_member_error(beat)
     if not fencing.is_same_member(member, beat.member_id):
@@ -150,12 +189,25 @@ def leave(turn: Turn, beat: Beat) -> None:
         timers.remove_members(turn, group, member)
         return
     current = member.current
-    current = replace(current, epoch=AWAY, assigned=dict.fromkeys(current.assigned, JOINING), pending_revocation={})
-    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(current, group.saved.units)))
+    current = replace(
+        current,
+        epoch=AWAY,
+        assigned=dict.fromkeys(current.assigned, JOINING),
+        pending_revocation={},
+    )
+    turn.emit(
+        records.current_assignment(
+            group.group_id,
+            member.member_id,
+            to_current_assignment_value(current, group.saved.units),
+        )
+    )
     timers.arm_rebalance(turn, group, member)
 
 
-def subscribed_units(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
+def subscribed_units(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
+) -> Callable[[int], bool]:
     """Return a predicate: does the member subscribe to the topic of a unit, and does the topic
     exist?
     """
@@ -171,5 +223,7 @@ def subscribed_units(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
 
 
 def _as_rejoining(current: CurrentAssignment[int]) -> CurrentAssignment[int]:
-    """Return the assignment to reconcile: a static member that comes back begins again at epoch 0."""
+    """Return the assignment to reconcile: a static member that comes back begins again at epoch
+    0.
+    """
     return replace(current, epoch=0, previous_epoch=0) if current.epoch == AWAY else current

@@ -1,4 +1,5 @@
-"""The door of ConsumerGroupHeartbeat (KIP-848): it checks what can be checked without the group, and makes the request a `Beat`.
+"""The door of ConsumerGroupHeartbeat (KIP-848): it checks what can be checked without the group,
+and makes the request a `Beat`.
 
 Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themselves (KIP-1082).
 """
@@ -22,10 +23,13 @@ BLANK = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the space."""
 
 
-def consumer_group_heartbeat(turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
+def consumer_group_heartbeat(
+    turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
+) -> None:
     """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
 
-    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved yet), then the group's own.
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved
+    yet), then the group's own.
     """
     body = request.body
     check_request(body, request.version, turn.settings)
@@ -44,16 +48,24 @@ def consumer_group_heartbeat(turn: Turn, request: GroupRequest[ConsumerGroupHear
     )
     if body.member_epoch in (LEAVING, AWAY):
         leave(turn, said)
-        turn.reply(request.ticket, ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch))
+        turn.reply(
+            request.ticket,
+            ConsumerGroupHeartbeatResponse(
+                member_id=body.member_id, member_epoch=body.member_epoch
+            ),
+        )
     else:
         turn.reply(request.ticket, heartbeat_response(heartbeat(turn, said), turn.settings))
 
 
-def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
+def check_request(
+    body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings
+) -> None:
     """Refuse what needs no group to be refused: ids, epochs, assignor, regular expression."""
     for is_wrong, why in (
         (
-            (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING) and is_blank(body.member_id),
+            (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING)
+            and is_blank(body.member_id),
             "MemberId is empty.",
         ),
         (is_blank(body.group_id), "GroupId is empty."),
@@ -67,25 +79,35 @@ def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: G
     if body.member_epoch == JOINING:
         check_join(body)
     elif body.member_epoch == AWAY and body.instance_id is None:
-        raise Refused(Code.INVALID_REQUEST, "Only a member with an InstanceId can leave its place open.")
+        raise Refused(
+            Code.INVALID_REQUEST, "Only a member with an InstanceId can leave its place open."
+        )
     elif body.member_epoch < AWAY:
         raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} means nothing.")
     assignor = body.server_assignor
     if assignor is not None and assignor not in settings.group_consumer_assignors:
         offered = ", ".join(settings.group_consumer_assignors)
-        raise Refused(Code.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not offered here; there is {offered}.")
+        raise Refused(
+            Code.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not offered here; there is {offered}.",
+        )
     if body.subscribed_topic_regex:
         raise Refused(
-            Code.INVALID_REGULAR_EXPRESSION, "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name."
+            Code.INVALID_REGULAR_EXPRESSION,
+            "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name.",
         )
 
 
 def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
     """Refuse a joining heartbeat that lacks a field. Errors: INVALID_REQUEST."""
     if body.rebalance_timeout_ms == -1:
-        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say its RebalanceTimeoutMs.")
+        raise Refused(
+            Code.INVALID_REQUEST, "A member that joins has to say its RebalanceTimeoutMs."
+        )
     if body.topic_partitions is None or body.topic_partitions:
-        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say that it owns no TopicPartitions.")
+        raise Refused(
+            Code.INVALID_REQUEST, "A member that joins has to say that it owns no TopicPartitions."
+        )
     if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
         raise Refused(Code.INVALID_REQUEST, "A member that joins has to say what it subscribes to.")
 
@@ -103,11 +125,15 @@ def new_member_id(fresh: bytes) -> str:
     return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
 
 
-def heartbeat_response(verdict: HeartbeatResult, settings: GroupSettings) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(
+    verdict: HeartbeatResult, settings: GroupSettings
+) -> ConsumerGroupHeartbeatResponse:
     """Return the response; a null assignment where the member knows its own."""
     group, member, tells_assignment = verdict
     units = group.saved.units.by_topic(member.assigned.units.tolist()) if tells_assignment else ()
-    parts = tuple(TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units)
+    parts = tuple(
+        TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units
+    )
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,

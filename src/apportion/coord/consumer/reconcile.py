@@ -39,7 +39,9 @@ U = TypeVar("U")
 
 
 class MemberState(IntEnum):
-    """The reconciliation state of a member, numbered as in ConsumerGroupCurrentMemberAssignmentValue."""
+    """The reconciliation state of a member, numbered as in
+    ConsumerGroupCurrentMemberAssignmentValue.
+    """
 
     STABLE = 0
     UNREVOKED = 1  # has to give up units first, and stays at its old epoch
@@ -68,7 +70,9 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """Return the next assignment; `previous_epoch` is the epoch left, even if it is the same."""
+        """Return the next assignment; `previous_epoch` is the epoch left, even if it is the
+        same.
+        """
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
@@ -117,7 +121,9 @@ def _advance(
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """Revoke what the target lacks; if the member has let go of that, assign what is free of the target."""
+    """Revoke what the target lacks; if the member has let go of that, assign what is free of the
+    target.
+    """
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
     kept = {unit: given for unit, given in current.assigned.items() if unit in target}
     revoked = {unit: given for unit, given in current.assigned.items() if unit not in target}
@@ -132,11 +138,16 @@ def _advance(
 def _without_unsubscribed(
     current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
 ) -> CurrentAssignment[U]:
-    """Revoke the units of topics from which the member unsubscribed, without moving to another epoch."""
+    """Revoke the units of topics from which the member unsubscribed, without moving to another
+    epoch.
+    """
     kept = {unit: given for unit, given in current.assigned.items() if not is_unsubscribed(unit)}
     if len(kept) == len(current.assigned):
         return current
-    revoking = {**current.pending_revocation, **{unit: given for unit, given in current.assigned.items() if unit not in kept}}
+    revoking = {
+        **current.pending_revocation,
+        **{unit: given for unit, given in current.assigned.items() if unit not in kept},
+    }
     if is_still_using(owned, revoking):
         return current.advance(current.epoch, MemberState.UNREVOKED, kept, revoking)
     return replace(current, previous_epoch=current.epoch, assigned=kept)

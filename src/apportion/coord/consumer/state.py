@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from apportion.topics import Topics
 
 FIRST_EPOCH = 1
-NO_METADATA = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
+NO_METADATA = ConsumerGroupMemberMetadataValue(
+    instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None
+)
 """The metadata of a member before its own record is read."""
 
 
@@ -42,7 +44,16 @@ class ConsumerGroupMember:
     target: None before the first one.
     """
 
-    __slots__ = ("assigned", "epoch", "member_id", "metadata", "pending_revocation", "previous_epoch", "state", "target")
+    __slots__ = (
+        "assigned",
+        "epoch",
+        "member_id",
+        "metadata",
+        "pending_revocation",
+        "previous_epoch",
+        "state",
+        "target",
+    )
 
     def __init__(self, member_id: str) -> None:
         self.member_id = member_id
@@ -65,7 +76,11 @@ class ConsumerGroupMember:
     def current(self) -> CurrentAssignment[int]:
         """The current assignment, as `reconcile` takes it."""
         return CurrentAssignment(
-            self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.pending_revocation.as_mapping()
+            self.epoch,
+            self.previous_epoch,
+            self.state,
+            self.assigned.as_mapping(),
+            self.pending_revocation.as_mapping(),
         )
 
     def units(self) -> list[int]:
@@ -92,17 +107,21 @@ class ConsumerGroupSavedState:
     )
 
     def __init__(self) -> None:
-        self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; its first member's subscription makes it 2
+        # of a new group; its first member's subscription makes it 2
+        self.epoch = self.assignment_epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.members: dict[str, ConsumerGroupMember] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.units = UnitNumbering()
         self.owners = UnitOwners()
-        self.subscriber_counts: dict[str, int] = {}  # topic name -> how many members subscribe to it
-        self.assignor_votes: dict[str, int] = {}  # assignor -> how many members ask for it (ServerAssignor)
+        # topic name -> how many members subscribe to it
+        self.subscriber_counts: dict[str, int] = {}
+        # assignor -> how many members ask for it (ServerAssignor)
+        self.assignor_votes: dict[str, int] = {}
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members support it
         self.classic_member_count = 0  # how many members are classic
-        self.stable_members_by_epoch: dict[int, int] = {}  # epoch -> how many members are STABLE there
+        # epoch -> how many members are STABLE there
+        self.stable_members_by_epoch: dict[int, int] = {}
 
 
 class ConsumerGroupLiveState:
@@ -111,7 +130,8 @@ class ConsumerGroupLiveState:
     __slots__ = ("seen_topics",)
 
     def __init__(self) -> None:
-        self.seen_topics: Topics | None = None  # the snapshot that the saved hash was last compared with
+        # the snapshot that the saved hash was last compared with
+        self.seen_topics: Topics | None = None
 
 
 class ConsumerGroup:
@@ -177,10 +197,17 @@ class ConsumerGroup:
             return
         member = self.saved.members.get(claim.member_id)
         if member is None:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
+            raise Refused(
+                Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}."
+            )
         if claim.version < 9 and not member.is_classic:
-            raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
-        units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
+            raise Refused(
+                Code.UNSUPPORTED_VERSION,
+                "A member of a consumer group commits with version 9 or newer.",
+            )
+        units = (
+            self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions
+        )
         if not may_commit(member, claim.epoch, units):
             raise _stale_epoch_error(member, claim.epoch)
 
@@ -192,7 +219,9 @@ class ConsumerGroup:
             return
         member = self.saved.members.get(claim.member_id or "")
         if member is None:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
+            raise Refused(
+                Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}."
+            )
         if member.epoch != claim.epoch:
             raise _stale_epoch_error(member, claim.epoch)
 
@@ -228,7 +257,9 @@ def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
-def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumbering) -> ConsumerGroupCurrentMemberAssignmentValue:
+def to_current_assignment_value(
+    hold: CurrentAssignment[int], units: UnitNumbering
+) -> ConsumerGroupCurrentMemberAssignmentValue:
     """Return the record value of a current assignment."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=hold.epoch,
@@ -239,7 +270,9 @@ def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumberi
     )
 
 
-def _with_epochs(grants: Mapping[int, int], units: UnitNumbering) -> tuple[RecordTopicPartitions, ...]:
+def _with_epochs(
+    grants: Mapping[int, int], units: UnitNumbering
+) -> tuple[RecordTopicPartitions, ...]:
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
         for topic_id, partitions, epochs in by_topic_with_epochs(grants, units)

@@ -36,7 +36,11 @@ class TopicLayout(NamedTuple):
     @classmethod
     def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
         """Return the layout of a group's subscriptions in the cluster as it is."""
-        known = [topic for name in sorted(group.saved.subscriber_counts) if (topic := topics.named(name)) is not None]
+        known = [
+            topic
+            for name in sorted(group.saved.subscriber_counts)
+            if (topic := topics.named(name)) is not None
+        ]
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
@@ -66,7 +70,9 @@ class TopicLayout(NamedTuple):
         whole: dict[int, list[tuple[TopicId, tuple[int, ...]]]] = {}
         for first, last in pairwise(edges):
             topic_id = self.topics[topic_of[first]].id
-            whole.setdefault(int(owners[first]), []).append((topic_id, tuple(partitions[first:last])))
+            whole.setdefault(int(owners[first]), []).append(
+                (topic_id, tuple(partitions[first:last]))
+            )
         yield from whole.items()
 
 
@@ -87,7 +93,11 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
         changed[moved[moved >= 0]] = True
     targets = dict(layout.partitions_by_member(answer, changed))
     for index in np.flatnonzero(changed).tolist():
-        turn.emit(records.target_assignment(group.group_id, members[index].member_id, targets.get(index, ())))
+        turn.emit(
+            records.target_assignment(
+                group.group_id, members[index].member_id, targets.get(index, ())
+            )
+        )
     turn.emit(records.assignment_epoch(group.group_id, saved.epoch, turn.now.wall_ms))
 
 
@@ -96,7 +106,9 @@ def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerG
     members in this order.
     """
     static = [member for member in members.values() if member.metadata.instance_id is not None]
-    dynamic = sorted(member_id for member_id, member in members.items() if member.metadata.instance_id is None)
+    dynamic = sorted(
+        member_id for member_id, member in members.items() if member.metadata.instance_id is None
+    )
     static.sort(key=lambda member: (member.metadata.instance_id, member.member_id))
     return [*static, *(members[member_id] for member_id in dynamic)]
 
@@ -116,7 +128,9 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-def _owners(members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering) -> tuple[Vector, NDArray[np.bool_]]:
+def _owners(
+    members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering
+) -> tuple[Vector, NDArray[np.bool_]]:
     """Return the owner vector of the present targets, and which members' targets it does not hold
     as they are.
     """

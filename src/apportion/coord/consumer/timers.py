@@ -23,7 +23,11 @@ OVERDUE_REQUESTS = {REJOIN: "join again", SYNC: "sync"}
 def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Restart the member's session: the group's timeout, or a classic member's own."""
     classic = member.metadata.classic_member_metadata
-    timeout_ms = turn.settings.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    timeout_ms = (
+        turn.settings.group_consumer_session_timeout_ms
+        if classic is None
+        else classic.session_timeout_ms
+    )
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + timeout_ms)
 
 
@@ -48,7 +52,10 @@ def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) ->
 def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Give a classic member that has joined its rebalance timeout for its SyncGroup."""
     turn.deadlines.disarm((REJOIN, group.group_id, member.member_id))
-    turn.deadlines.arm((SYNC, group.group_id, member.member_id), turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
+    turn.deadlines.arm(
+        (SYNC, group.group_id, member.member_id),
+        turn.now.mono_ms + member.metadata.rebalance_timeout_ms,
+    )
 
 
 def complete_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
@@ -64,7 +71,9 @@ def restore_group(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def restore_deadlines(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Give the member a whole session and a whole rebalance timeout after a restart of the broker."""
+    """Give the member a whole session and a whole rebalance timeout after a restart of the
+    broker.
+    """
     arm_session(turn, group, member)
     arm_rebalance(turn, group, member)
 
@@ -101,7 +110,11 @@ def expire_session(turn: Turn, key: Key) -> None:
     """Remove a member whose session expired."""
     if found := _member_of_deadline_or_none(turn, key):
         group, member = found
-        turn.note("info", f"group {group.group_id}: member {member.member_id} was silent for too long and is gone")
+        turn.note(
+            "info",
+            f"group {group.group_id}: member {member.member_id} was silent for too long "
+            "and is gone",
+        )
         remove_members(turn, group, member)
 
 
@@ -110,22 +123,32 @@ def expire_revocation(turn: Turn, key: Key) -> None:
     found = _member_of_deadline_or_none(turn, key)
     if found and has_pending_revocation(found[1]):
         group, member = found
-        turn.note("info", f"group {group.group_id}: member {member.member_id} took too long to revoke and is gone")
-        remove_members(turn, group, member)
-
-
-def expire_classic_member(turn: Turn, key: Key) -> None:
-    """Remove a classic member that did not rejoin, or did not sync, within its rebalance timeout."""
-    found = _member_of_deadline_or_none(turn, key)
-    if found and found[1].is_classic:
-        group, member = found
         turn.note(
-            "info", f"group {group.group_id}: member {member.member_id} took too long to {OVERDUE_REQUESTS[key[0]]} and is gone"
+            "info",
+            f"group {group.group_id}: member {member.member_id} took too long to revoke "
+            "and is gone",
         )
         remove_members(turn, group, member)
 
 
-def _member_of_deadline_or_none(turn: Turn, key: Key) -> tuple[ConsumerGroup, ConsumerGroupMember] | None:
+def expire_classic_member(turn: Turn, key: Key) -> None:
+    """Remove a classic member that did not rejoin, or did not sync, within its rebalance
+    timeout.
+    """
+    found = _member_of_deadline_or_none(turn, key)
+    if found and found[1].is_classic:
+        group, member = found
+        turn.note(
+            "info",
+            f"group {group.group_id}: member {member.member_id} took too long to "
+            f"{OVERDUE_REQUESTS[key[0]]} and is gone",
+        )
+        remove_members(turn, group, member)
+
+
+def _member_of_deadline_or_none(
+    turn: Turn, key: Key
+) -> tuple[ConsumerGroup, ConsumerGroupMember] | None:
     """Return the group and the member of a deadline, if both still exist."""
     _, group_id, member_id = key
     group = turn.ledger.consumer_group_or_none(group_id)

@@ -82,18 +82,25 @@ class UnitNumbering:
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
         """Return the units of what a member says it owns. The set is only for membership tests."""
-        return frozenset(self.unit(part.topic_id, partition) for part in parts for partition in part.partitions)
+        return frozenset(
+            self.unit(part.topic_id, partition) for part in parts for partition in part.partitions
+        )
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
         """Return the units of a record's partitions; new topics get a number, so only `apply_*` may
         call it.
         """
-        packed = [np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT) for part in parts]
+        packed = [
+            np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT)
+            for part in parts
+        ]
         if len(packed) == 1:
             return packed[0]
         return np.concatenate(packed) if packed else NO_UNITS
 
-    def assign_units_with_epochs(self, parts: tuple[PartitionsWithEpochs, ...], epoch: int) -> AssignedUnits:
+    def assign_units_with_epochs(
+        self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
+    ) -> AssignedUnits:
         """Return the units of a record's partitions with their epochs, or `epoch` where the writer
         gave none.
         """
@@ -102,7 +109,10 @@ class UnitNumbering:
         units = self.assign_units(parts)
         if all(part.assignment_epochs is None for part in parts):
             return AssignedUnits(units, np.full(len(units), epoch, np.int32))
-        return AssignedUnits(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
+        return AssignedUnits(
+            units,
+            np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32),
+        )
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """Yield the units as topics with partitions, both ascending."""
@@ -123,7 +133,11 @@ class UnitNumbering:
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
     """Return one epoch for each partition; a list of another length is ignored."""
     epochs = part.assignment_epochs
-    return epochs if epochs is not None and len(epochs) == len(part.partitions) else [epoch] * len(part.partitions)
+    return (
+        epochs
+        if epochs is not None and len(epochs) == len(part.partitions)
+        else [epoch] * len(part.partitions)
+    )
 
 
 class UnitOwners:
@@ -142,7 +156,11 @@ class UnitOwners:
     def owner_or_none(self, unit: int) -> str | None:
         """Return the member that owns the unit; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
-        if unit == UNKNOWN_UNIT or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
+        if (
+            unit == UNKNOWN_UNIT
+            or number >= len(self._by_topic)
+            or partition >= len(self._by_topic[number])
+        ):
             return None
         return self._by_topic[number][partition]
 
@@ -181,4 +199,8 @@ def by_topic_with_epochs(
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
     """Yield assigned units as a record has them: topic, partitions ascending, their epochs."""
     for topic_id, partitions in units.by_topic(grants):
-        yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)
+        yield (
+            topic_id,
+            partitions,
+            tuple(grants[units.unit(topic_id, partition)] for partition in partitions),
+        )

@@ -53,7 +53,9 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
         return
     try:
         replaced = replaced_consumer_or_none(turn, group, request.body)
-        classic_api.join(turn, request) if replaced is None else replace_last_consumer(turn, group, replaced, request)
+        classic_api.join(turn, request) if replaced is None else replace_last_consumer(
+            turn, group, replaced, request
+        )
     except Refused as refusal:
         raise RefusedWithoutMemberId(refusal.code, refusal.why) from refusal
 
@@ -66,14 +68,20 @@ class RemainingMember(NamedTuple):
     rebalance_timeout_ms: int
 
 
-def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]) -> bool:
+def downgrade_if_last_consumer_left(
+    turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]
+) -> bool:
     """Replace the group by a classic one if only classic members remain without `leaving`; return
     whether that was done.
 
     The remaining members then rebalance.
     """
     gone = {member.member_id: None for member in leaving}
-    classic_members = [remaining for remaining in remaining_members(group) if remaining.member.member_id not in gone]
+    classic_members = [
+        remaining
+        for remaining in remaining_members(group)
+        if remaining.member.member_id not in gone
+    ]
     if (
         not classic_members
         or len(classic_members) + len(gone) < len(group.saved.members)
@@ -86,9 +94,13 @@ def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: t
 
 def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
     """Return the classic members of the group."""
-    members = ((member, member.metadata.classic_member_metadata) for member in group.saved.members.values())
+    members = (
+        (member, member.metadata.classic_member_metadata) for member in group.saved.members.values()
+    )
     return [
-        RemainingMember(member, classic, member.metadata.rebalance_timeout_ms) for member, classic in members if classic is not None
+        RemainingMember(member, classic, member.metadata.rebalance_timeout_ms)
+        for member, classic in members
+        if classic is not None
     ]
 
 
@@ -98,8 +110,15 @@ def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember
     They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
     their metadata, which must leave half of the record to assignments.
     """
-    names = [{protocol.name: None for protocol in remaining.classic.supported_protocols} for remaining in classic_members]
-    size_bytes = sum(len(protocol.metadata) for remaining in classic_members for protocol in remaining.classic.supported_protocols)
+    names = [
+        {protocol.name: None for protocol in remaining.classic.supported_protocols}
+        for remaining in classic_members
+    ]
+    size_bytes = sum(
+        len(protocol.metadata)
+        for remaining in classic_members
+        for protocol in remaining.classic.supported_protocols
+    )
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
         and len(classic_members) <= settings.group_max_size
@@ -108,7 +127,9 @@ def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember
     )
 
 
-def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingMember], leader: str | None) -> ClassicGroup:
+def downgrade(
+    turn: Turn, group: ConsumerGroup, classic_members: list[RemainingMember], leader: str | None
+) -> ClassicGroup:
     """Replace the group by a classic group of these members, with the epoch as its generation.
 
     With a leader the generation goes on. Without one nobody assigned it, so all members have to
@@ -116,7 +137,8 @@ def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingM
     """
     group_id = group.group_id
     protocol = select_protocol(
-        [protocols.name for protocols in remaining.classic.supported_protocols] for remaining in classic_members
+        [protocols.name for protocols in remaining.classic.supported_protocols]
+        for remaining in classic_members
     )
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -124,7 +146,10 @@ def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingM
         protocol=protocol,
         leader=leader,
         current_state_timestamp=turn.now.wall_ms,
-        members=tuple(to_saved_member(group, remaining, protocol, turn.topics) for remaining in classic_members),
+        members=tuple(
+            to_saved_member(group, remaining, protocol, turn.topics)
+            for remaining in classic_members
+        ),
     )
     for member in group.saved.members.values():
         timers.disarm(turn, group, member)
@@ -134,15 +159,21 @@ def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingM
     assert new is not None, f"group {group_id} was just made"
     classic_timers.restore_group(turn, new)
     for remaining in classic_members:
-        protocols = tuple((each.name, bytes(each.metadata)) for each in remaining.classic.supported_protocols)
+        protocols = tuple(
+            (each.name, bytes(each.metadata)) for each in remaining.classic.supported_protocols
+        )
         new.live.update_protocols(new.live.members[remaining.member.member_id], protocols)
     turn.note(
-        "info", f"group {group_id} has become a classic group of {len(classic_members)} members at generation {value.generation}"
+        "info",
+        f"group {group_id} has become a classic group of {len(classic_members)} members "
+        f"at generation {value.generation}",
     )
     return new
 
 
-def to_saved_member(group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+def to_saved_member(
+    group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
+) -> MemberMetadata:
     """Return the member with all that it may be using, whether it has to revoke it or not."""
     member, classic, rebalance_timeout_ms = remaining
     return MemberMetadata(
@@ -152,20 +183,30 @@ def to_saved_member(group: ConsumerGroup, remaining: RemainingMember, protocol: 
         client_host=member.metadata.client_host,
         rebalance_timeout=rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
-        subscription=next(protocols.metadata for protocols in classic.supported_protocols if protocols.name == protocol),
+        subscription=next(
+            protocols.metadata
+            for protocols in classic.supported_protocols
+            if protocols.name == protocol
+        ),
         assignment=classic_api.encode_assignment(group, classic, member.units(), topics),
     )
 
 
 def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """The records after which the group is forgotten, whoever is in it, in the order in which Kafka forgets."""
-    gone = [records.member_tombstones(group.group_id, member_id) for member_id in group.saved.members]
+    """The records after which the group is forgotten, whoever is in it, in the order in which Kafka
+    forgets.
+    """
+    gone = [
+        records.member_tombstones(group.group_id, member_id) for member_id in group.saved.members
+    ]
     holds, targets, members = ([each[kind] for each in gone] for kind in range(3))
     assignment_epoch, epoch = records.group_tombstones(group.group_id)
     return [*holds, *targets, assignment_epoch, *members, epoch]
 
 
-def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> ConsumerGroupMember | None:
+def replaced_consumer_or_none(
+    turn: Turn, group: ConsumerGroup, body: JoinGroupRequest
+) -> ConsumerGroupMember | None:
     """Return the static member that the joiner replaces, if it is the last member of the consumer
     protocol.
 
@@ -173,8 +214,15 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
     """
     if body.group_instance_id is None:
         return None
-    static_member, classic_members = group.static_member_or_none(body.group_instance_id), remaining_members(group)
-    if static_member is None or static_member.is_classic or body.member_id not in ("", static_member.member_id):
+    static_member, classic_members = (
+        group.static_member_or_none(body.group_instance_id),
+        remaining_members(group),
+    )
+    if (
+        static_member is None
+        or static_member.is_classic
+        or body.member_id not in ("", static_member.member_id)
+    ):
         return None
     if len(classic_members) + 1 < len(group.saved.members):
         return None
@@ -184,7 +232,10 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
 
 
 def replace_last_consumer(
-    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, request: GroupRequest[JoinGroupRequest]
+    turn: Turn,
+    group: ConsumerGroup,
+    replaced: ConsumerGroupMember,
+    request: GroupRequest[JoinGroupRequest],
 ) -> None:
     """Downgrade the group, and give the joiner the membership of the replaced static member.
 
@@ -193,14 +244,22 @@ def replace_last_consumer(
     (KIP-814), because somebody has to watch the topics.
     """
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
-    joiner = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
+    joiner = RemainingMember(
+        replaced,
+        classic_api.classic_metadata(request.body),
+        classic_api.rebalance_timeout_ms(request),
+    )
     classic_members = [*remaining_members(group), joiner]
-    goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
+    goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(
+        group, replaced, turn.topics
+    )
     new = downgrade(turn, group, classic_members, leader=replaced.member_id if goes_on else None)
     join.join_as_static_member(turn, new, replaced.member_id, request)
 
 
-def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics) -> bool:
+def is_fully_reconciled(
+    group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics
+) -> bool:
     """Return whether every member has its target at the group's epoch, computed for the topics as
     they are.
 

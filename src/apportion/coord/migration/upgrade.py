@@ -28,7 +28,10 @@ from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from apportion.wire.records.groups import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -41,14 +44,18 @@ UPGRADING = ("bidirectional", "upgrade")
 """The policies under which a group with members may become a consumer group."""
 
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
+"""They have no use for user data in an assignment, though librdkafka's leaders write some; what a
+stranger's means nobody knows.
+"""
 
 NO_ASSIGNMENT = consumer_serde.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
 
-def heartbeat_to_classic_group(turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
+def heartbeat_to_classic_group(
+    turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
+) -> None:
     """Upgrade the classic group that a consumer joins, and let it join.
 
     Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
@@ -87,22 +94,38 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
     settings, size = turn.settings, len(group.live.members)
     limit = settings.group_consumer_max_size
     if settings.group_consumer_migration_policy not in UPGRADING:
-        refuse_upgrade(turn, group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
+        refuse_upgrade(
+            turn,
+            group,
+            f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.",
+        )
     if group.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        refuse_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
+        refuse_upgrade(
+            turn,
+            group,
+            f"its members are no consumers but speak the {group.live.protocol_type} protocol.",
+        )
     if size > limit:
         refuse_upgrade(turn, group, f"it has more than {limit} members.")
-    if sum(len(said) for member in group.live.members.values() for _, said in member.protocols) > MAX_GROUP_BYTES:
+    if (
+        sum(len(said) for member in group.live.members.values() for _, said in member.protocols)
+        > MAX_GROUP_BYTES
+    ):
         refuse_upgrade(turn, group, f"what its members say is more than {MAX_GROUP_BYTES} bytes.")
     if size == limit and joiner_id not in group.live.members:
         raise group_full_error(group.group_id, limit)
 
 
-def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND) -> NoReturn:
+def refuse_upgrade(
+    turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND
+) -> NoReturn:
     """Refuse the joiner, and log why, once for each reason: few clients show it."""
     if group.live.logged_upgrade_blocker != why:
         group.live.logged_upgrade_blocker = why
-        turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
+        turn.note(
+            "warning",
+            f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}",
+        )
     raise Refused(code, f"Classic group {group.group_id} cannot become a consumer group: {why}")
 
 
@@ -121,13 +144,25 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
-            assigned = consumer_serde.decode(ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT)[1]
+            assigned = consumer_serde.decode(
+                ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT
+            )[1]
         except DecodeError as error:
             refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
-            refuse_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
-        known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
-        parts = by_topic(dict.fromkeys(each_partition(classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics))))
+            refuse_upgrade(
+                turn, group, f"its custom assignor {name} gives user data to {member.member_id}."
+            )
+        known = tuple(
+            ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols
+        )
+        parts = by_topic(
+            dict.fromkeys(
+                each_partition(
+                    classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics)
+                )
+            )
+        )
         members.append(UpgradedMember(member, known, subscription, parts))
     return with_unrevoked(turn, group, members)
 
@@ -137,14 +172,18 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
     saved = () if group.saved is None else group.saved.members
     instances = group.live.instances
     static = (
-        (instances.get(each.group_instance_id or ""), each.assignment) for each in saved if each.group_instance_id is not None
+        (instances.get(each.group_instance_id or ""), each.assignment)
+        for each in saved
+        if each.group_instance_id is not None
     )
     return {who: assignments for who, assignments in static if who is not None} | {
         each.member_id: each.assignment for each in saved
     }
 
 
-def with_unrevoked(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> list[UpgradedMember]:
+def with_unrevoked(
+    turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
+) -> list[UpgradedMember]:
     """Return the members with what they own by their own word and nobody is assigned.
 
     An assignment took it away, but the member may not know that yet. Of two that claim a partition,
@@ -159,12 +198,20 @@ def with_unrevoked(turn: Turn, group: ClassicGroup, members: list[UpgradedMember
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
             owners[partition] = upgraded.member.member_id
     unrevoked: dict[str, list[IdPartition]] = {}
-    for upgraded in sorted(members, key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id)):
-        for partition in each_partition(classic_api.to_topic_partitions(upgraded.subscription.owned_partitions, turn.topics)):
+    for upgraded in sorted(
+        members,
+        key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id),
+    ):
+        for partition in each_partition(
+            classic_api.to_topic_partitions(upgraded.subscription.owned_partitions, turn.topics)
+        ):
             if partition not in owners:
                 owners[partition] = upgraded.member.member_id
                 unrevoked.setdefault(upgraded.member.member_id, []).append(partition)
-    return [upgraded._replace(unrevoked=by_topic(unrevoked.get(upgraded.member.member_id, ()))) for upgraded in members]
+    return [
+        upgraded._replace(unrevoked=by_topic(unrevoked.get(upgraded.member.member_id, ())))
+        for upgraded in members
+    ]
 
 
 def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
@@ -174,9 +221,13 @@ def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
     unassigned: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for upgraded in members:
         partition_counts = {
-            topic.id: topic.partitions for name in upgraded.subscription.topics if (topic := topics.named(name)) is not None
+            topic.id: topic.partitions
+            for name in upgraded.subscription.topics
+            if (topic := topics.named(name)) is not None
         }
-        if upgraded.unrevoked or any(part.topic_id not in partition_counts for part in upgraded.assigned):
+        if upgraded.unrevoked or any(
+            part.topic_id not in partition_counts for part in upgraded.assigned
+        ):
             return False
         for topic_id, partitions in partition_counts.items():
             unassigned.setdefault(topic_id, partitions)
@@ -198,9 +249,16 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
     is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
-    turn.emit_all(records.member_metadata(group_id, upgraded.member.member_id, member_metadata(upgraded)) for upgraded in members)
+    turn.emit_all(
+        records.member_metadata(group_id, upgraded.member.member_id, member_metadata(upgraded))
+        for upgraded in members
+    )
     new = turn.ledger.consumer_group(group_id)
-    turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
+    turn.emit(
+        records.group_epoch(
+            group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH
+        )
+    )
     for upgraded in members:
         target = [(part.topic_id, part.partitions) for part in upgraded.assigned]
         turn.emit(records.target_assignment(group_id, upgraded.member.member_id, target))
@@ -215,7 +273,11 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
         )
         turn.emit(records.current_assignment(group_id, upgraded.member.member_id, value))
     timers.restore_group(turn, new)
-    turn.note("info", f"group {group_id} has become a consumer group of {len(members)} classic members at epoch {epoch}")
+    turn.note(
+        "info",
+        f"group {group_id} has become a consumer group of {len(members)} classic members "
+        f"at epoch {epoch}",
+    )
 
 
 def member_metadata(upgraded: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
@@ -246,4 +308,7 @@ def by_topic(some: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):
         topics.setdefault(topic_id, []).append(index)
-    return tuple(RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in topics.items())
+    return tuple(
+        RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes))
+        for topic_id, indexes in topics.items()
+    )

@@ -1,1 +1,3 @@
-"""Client-side assignors: the public interface, those that come with the package, and their bytes."""
+"""Client-side assignors: the public interface, those that come with the package, and their
+bytes.
+"""

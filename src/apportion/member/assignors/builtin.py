@@ -1,4 +1,6 @@
-"""The assignors of classic groups, by Kafka's names and contracts, and all that one needs to write another: docs/assignors.md."""
+"""The assignors of classic groups, by Kafka's names and contracts, and all that one needs to write
+another: docs/assignors.md.
+"""
 
 from collections.abc import Mapping
 
@@ -6,7 +8,12 @@ from apportion.assign.racks import range_by_rack
 from apportion.assign.range import range_assignment
 from apportion.assign.roundrobin import roundrobin_assignment
 from apportion.assign.sticky import cooperative_sticky, sticky
-from apportion.member.assignors.checks import Overlap, check_cooperative, check_given, validate_subscription
+from apportion.member.assignors.checks import (
+    Overlap,
+    check_cooperative,
+    check_given,
+    validate_subscription,
+)
 from apportion.member.assignors.interface import (
     Assignor,
     Cluster,
@@ -95,7 +102,9 @@ class Sticky(Assignor):
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return the last assignment and its generation (KIP-341); None before the first."""
-        return None if self._given is None else encode_sticky(to_wire(self._given), self._generation)
+        return (
+            None if self._given is None else encode_sticky(to_wire(self._given), self._generation)
+        )
 
     def on_assignment(self, given: Given, generation: int) -> None:
         """Remember the assignment for the next `user_data`."""
@@ -104,7 +113,9 @@ class Sticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, by the claims in user data alone."""
         group = Numbering(cluster, members)
-        return group.given(sticky(group.claims(claim_from_user_data), group.starts, group.subscriptions))
+        return group.given(
+            sticky(group.claims(claim_from_user_data), group.starts, group.subscriptions)
+        )
 
 
 class CooperativeSticky(Assignor):
@@ -130,7 +141,11 @@ class CooperativeSticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, without partitions that others still own."""
         group = Numbering(cluster, members)
-        return group.given(cooperative_sticky(group.claims(claim_from_subscription), group.starts, group.subscriptions))
+        return group.given(
+            cooperative_sticky(
+                group.claims(claim_from_subscription), group.starts, group.subscriptions
+            )
+        )
 
 
 def claim_from_user_data(said: Subscription) -> OwnershipClaim:

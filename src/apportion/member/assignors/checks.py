@@ -30,8 +30,13 @@ class Overlap(NamedTuple):
         return member if highest > next_highest else None
 
     def __str__(self) -> str:
-        claims = ", ".join(f"{member!r} in generation {generation}" for member, generation in self.claims)
-        return f"partition {self.partition.partition} of {self.partition.topic!r} is claimed by {claims}"
+        claims = ", ".join(
+            f"{member!r} in generation {generation}" for member, generation in self.claims
+        )
+        return (
+            f"partition {self.partition.partition} of {self.partition.topic!r} is claimed by "
+            f"{claims}"
+        )
 
 
 def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap, ...]:
@@ -52,7 +57,11 @@ def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap,
 
 
 def check_given(
-    cluster: Cluster, members: Mapping[str, Subscription], answer: Mapping[str, Given], *, only_wanted: bool = True
+    cluster: Cluster,
+    members: Mapping[str, Subscription],
+    answer: Mapping[str, Given],
+    *,
+    only_wanted: bool = True,
 ) -> None:
     """Raise Refused, naming partition and member, for an assignment that no group may get.
 
@@ -67,22 +76,40 @@ def check_given(
     for member, given in answer.items():
         if member not in members:
             gives = next(
-                (f"gives partition {numbers[0]} of {topic!r} to" for topic, numbers in given.partitions if numbers), "answers for"
+                (
+                    f"gives partition {numbers[0]} of {topic!r} to"
+                    for topic, numbers in given.partitions
+                    if numbers
+                ),
+                "answers for",
             )
             raise invalid_assignment(f"{gives} {member!r}, which is no member of the group")
         wanted = dict.fromkeys(members[member].topics)
         for topic, numbers in given.partitions:
             if only_wanted and numbers and topic not in wanted:
-                raise invalid_assignment(f"gives partition {numbers[0]} of {topic!r} to {member!r}, which does not want that topic")
-            size = cluster[topic].partitions if topic in cluster else None if topic not in wanted else 0
+                raise invalid_assignment(
+                    f"gives partition {numbers[0]} of {topic!r} to {member!r}, which does "
+                    "not want that topic"
+                )
+            size = (
+                cluster[topic].partitions
+                if topic in cluster
+                else None
+                if topic not in wanted
+                else 0
+            )
             theirs = owners.setdefault(topic, {})
             for number in numbers:
                 if number < 0 or (size is not None and number >= size):
                     has = f"has {size} partitions" if topic in cluster else "does not exist"
-                    raise invalid_assignment(f"gives partition {number} of {topic!r} to {member!r}, but the topic {has}")
+                    raise invalid_assignment(
+                        f"gives partition {number} of {topic!r} to {member!r}, but the topic {has}"
+                    )
                 if number in theirs:
                     other = "twice" if theirs[number] == member else f"and to {theirs[number]!r}"
-                    raise invalid_assignment(f"gives partition {number} of {topic!r} to {member!r} {other}")
+                    raise invalid_assignment(
+                        f"gives partition {number} of {topic!r} to {member!r} {other}"
+                    )
                 theirs[number] = member
 
 
@@ -91,20 +118,32 @@ def check_shape(answer: Any) -> None:
     partitions and bytes.
     """
     if not isinstance(answer, Mapping):
-        raise invalid_assignment(f"answers {answer!r:.80}, which is no mapping of members to what they are given")
+        raise invalid_assignment(
+            f"answers {answer!r:.80}, which is no mapping of members to what they are given"
+        )
     for member, given in answer.items():
         if not isinstance(member, str):
             raise invalid_assignment(f"answers for {member!r:.80}, which is no member id")
         if not isinstance(given, Given):
-            raise invalid_assignment(f"gives {given!r:.80} to {member!r}, which is no Given: use Given({WANTED})")
+            raise invalid_assignment(
+                f"gives {given!r:.80} to {member!r}, which is no Given: use Given({WANTED})"
+            )
         if given.user_data is not None and not isinstance(given.user_data, bytes):
-            raise invalid_assignment(f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes")
+            raise invalid_assignment(
+                f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes"
+            )
         if not isinstance(given.partitions, tuple | list):
-            raise invalid_assignment(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: use {WANTED}")
+            raise invalid_assignment(
+                f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: "
+                f"use {WANTED}"
+            )
         for parts in given.partitions:
             is_pair = isinstance(parts, tuple) and len(parts) == 2
             if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
-                raise invalid_assignment(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers: use {WANTED}")
+                raise invalid_assignment(
+                    f"gives {parts!r:.80} to {member!r}, which is no topic with whole "
+                    f"numbers: use {WANTED}"
+                )
 
 
 def are_numbers(numbers: Any) -> bool:
@@ -129,7 +168,10 @@ def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, 
         for pair in partitions_of(given.partitions):
             if pair in taken and pair not in owned:
                 topic, number = pair
-                raise invalid_assignment(f"gives partition {number} of {topic!r} to {member!r} while {taken[pair]!r} still owns it")
+                raise invalid_assignment(
+                    f"gives partition {number} of {topic!r} to {member!r} while "
+                    f"{taken[pair]!r} still owns it"
+                )
 
 
 def partitions_of(parts: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[tuple[str, int], None]:

@@ -24,7 +24,10 @@ class TopicParts(NamedTuple):
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
     """Return these partitions, each once, topics in order of name and numbers ascending."""
     pairs = sorted(dict.fromkeys(partitions))
-    return tuple(TopicParts(topic, tuple(number for _, number in run)) for topic, run in groupby(pairs, lambda pair: pair[0]))
+    return tuple(
+        TopicParts(topic, tuple(number for _, number in run))
+        for topic, run in groupby(pairs, lambda pair: pair[0])
+    )
 
 
 def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
@@ -34,7 +37,10 @@ def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
 
 def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """Return the partitions as messages have them."""
-    return tuple(ConsumerProtocolTopicPartition(topic=topic, partitions=partitions) for topic, partitions in parts)
+    return tuple(
+        ConsumerProtocolTopicPartition(topic=topic, partitions=partitions)
+        for topic, partitions in parts
+    )
 
 
 def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
@@ -90,7 +96,9 @@ class Given:
 
 
 AssignmentQueries = Generator[Any, Any, dict[str, Given]]
-"""An assignment in the making: it yields what it must know, and is sent the answer or thrown `errors.Unanswerable`."""
+"""An assignment in the making: it yields what it must know, and is sent the answer or thrown
+`errors.Unanswerable`.
+"""
 
 
 class FollowUp(NamedTuple):
@@ -121,13 +129,17 @@ class Assignor(Protocol):
     name: str
     """What members vote for: all that share a name must understand each other's user data."""
     rebalances: tuple[Rebalance, ...] = (Rebalance.EAGER,)
-    """What its assignments are good for. COOPERATIVE: it never gives a member what another still has (see `check_cooperative`)."""
+    """What its assignments are good for. COOPERATIVE: it never gives a member what another still
+    has (see `check_cooperative`).
+    """
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return what a member that subscribes to these topics sends to the leader's assignor."""
         return None
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given] | AssignmentQueries:
+    def assign(
+        self, cluster: Cluster, members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | AssignmentQueries:
         """Return what each member gets, by member id; a member that is left out gets nothing.
 
         Runs on the leader only.

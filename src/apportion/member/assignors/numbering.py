@@ -32,14 +32,19 @@ class Numbering:
         self._said = [members[member] for member in self.members]
         wanted = dict.fromkeys(said.topics for said in self._said)
         names = dict.fromkeys(name for topics in wanted for name in topics)
-        self.topics = sorted((name for name in names if name in cluster and cluster[name].partitions > 0), key=java_string_order)
+        self.topics = sorted(
+            (name for name in names if name in cluster and cluster[name].partitions > 0),
+            key=java_string_order,
+        )
         self.sizes = np.array([cluster[name].partitions for name in self.topics], np.int64)
         self.starts: Vector = starts_of(self.sizes)
         self.number_of = {name: number for number, name in enumerate(self.topics)}
-        rows = {topics: self._row(topics) for topics in wanted}  # members that want the same share one row
+        # members that want the same share one row
+        rows = {topics: self._row(topics) for topics in wanted}
         chosen = [rows[said.topics] for said in self._said]
         self.subscriptions = Subscriptions(
-            starts_of(np.array([*map(len, chosen)], np.int64)), np.concatenate([np.empty(0, np.int32), *chosen])
+            starts_of(np.array([*map(len, chosen)], np.int64)),
+            np.concatenate([np.empty(0, np.int32), *chosen]),
         )
 
     def claims(self, past: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
@@ -51,11 +56,17 @@ class Numbering:
         for member, said in enumerate(self._said):
             theirs, generation = past(said)
             generations.append(generation)
-            parts += [(member, self.number_of[topic], numbers) for topic, numbers in theirs if topic in self.number_of]
+            parts += [
+                (member, self.number_of[topic], numbers)
+                for topic, numbers in theirs
+                if topic in self.number_of
+            ]
         lengths = [len(numbers) for _, _, numbers in parts]
         members = np.repeat(np.array([member for member, _, _ in parts], np.int64), lengths)
         topics = np.repeat(np.array([topic for _, topic, _ in parts], np.int64), lengths)
-        numbers = np.fromiter(chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics))
+        numbers = np.fromiter(
+            chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics)
+        )
         exists = (numbers >= 0) & (numbers < self.sizes[topics])
         member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
         partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
@@ -71,19 +82,25 @@ class Numbering:
         number_of: dict[str, int] = {}
         replicas = [
             (start + number, number_of.setdefault(rack, len(number_of)))
-            for start, size, name in zip(self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False)
+            for start, size, name in zip(
+                self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False
+            )
             for number, racks in enumerate(cluster[name].racks[:size])
             for rack in racks
         ]
         elsewhere = len(number_of)
-        rack_of = [number_of.get(said.rack_id, elsewhere) if said.rack_id else -1 for said in self._said]
+        rack_of = [
+            number_of.get(said.rack_id, elsewhere) if said.rack_id else -1 for said in self._said
+        ]
         matches = np.zeros((int(self.starts[-1]), elsewhere + 1), np.bool_)
         for place, rack in replicas:
             matches[place, rack] = True
         return Racks(np.array(rack_of, np.int32), matches)
 
     def given(self, owner: Vector) -> dict[str, Given]:
-        """Return an owner vector as each member's partitions, topics by name and numbers ascending."""
+        """Return an owner vector as each member's partitions, topics by name and numbers
+        ascending.
+        """
         shares: dict[str, list[TopicParts]] = {member: [] for member in self.members}
         places = np.flatnonzero(owner >= 0)
         places = places[np.argsort(owner[places], kind="stable")]
@@ -91,9 +108,16 @@ class Numbering:
         topic_of = np.searchsorted(self.starts, places, side="right") - 1
         partitions = (places - self.starts[topic_of]).tolist()
         firsts = np.flatnonzero(np.diff(owners, prepend=-1) | np.diff(topic_of, prepend=-1))
-        runs = zip(owners[firsts].tolist(), topic_of[firsts].tolist(), pairwise([*firsts.tolist(), len(partitions)]), strict=True)
+        runs = zip(
+            owners[firsts].tolist(),
+            topic_of[firsts].tolist(),
+            pairwise([*firsts.tolist(), len(partitions)]),
+            strict=True,
+        )
         for member, topic, (first, last) in runs:
-            shares[self.members[member]].append(TopicParts(self.topics[topic], tuple(partitions[first:last])))
+            shares[self.members[member]].append(
+                TopicParts(self.topics[topic], tuple(partitions[first:last]))
+            )
         return {member: Given(tuple(share)) for member, share in shares.items()}
 
     def _row(self, topics: tuple[str, ...]) -> Vector:

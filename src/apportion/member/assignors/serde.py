@@ -5,7 +5,10 @@ SyncGroup.
 from apportion.member.assignors.interface import Given, Subscription, each_once, from_wire, to_wire
 from apportion.wire.codec import Buffer
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 
 
 def encode_subscription(said: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
@@ -42,11 +45,16 @@ def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscri
 
 def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
     """Return the ConsumerProtocolAssignment of what a member was given."""
-    value = ConsumerProtocolAssignment(assigned_partitions=to_wire(given.partitions), user_data=given.user_data)
+    value = ConsumerProtocolAssignment(
+        assigned_partitions=to_wire(given.partitions), user_data=given.user_data
+    )
     return consumer_serde.encode(value, version)
 
 
 def decode_assignment(blob: Buffer) -> Given:
     """Return what a member was given. Raises DecodeError."""
     _, value = consumer_serde.decode(ConsumerProtocolAssignment, blob)
-    return Given(each_once(from_wire(value.assigned_partitions)), None if value.user_data is None else bytes(value.user_data))
+    return Given(
+        each_once(from_wire(value.assigned_partitions)),
+        None if value.user_data is None else bytes(value.user_data),
+    )

@@ -43,7 +43,8 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.topics import Topic, TopicIdPartition
 
 CLAIM_GRACE_MS = 5_000
-SILENCE_BELIEVED_AT = 2  # the question to which no answer is one, although another process has asked it
+# the question to which no answer is one, although another process has asked it
+SILENCE_BELIEVED_AT = 2
 GROUP_HAS_MEMBERS = (  # a commit that no member makes is refused so where the group has members
     Code.UNKNOWN_MEMBER_ID,
     Code.ILLEGAL_GENERATION,
@@ -57,19 +58,23 @@ class GroupAdmission:
     """What one process of a query has asked, and what it knows by the answers."""
 
     def __init__(self, checkpoint: str) -> None:
-        """Nothing is known. checkpoint: the id of the first question, unless a span before it has one.
+        """Nothing is known. checkpoint: the id of the first question, unless a span before it has
+        one.
 
-        planned: what this process has planned last, a question or a batch. metadata: of every commit. may_join: the group was found
-        to be this query's.
+        planned: what this process has planned last, a question or a batch. metadata: of every
+        commit. may_join: the group was found to be this query's.
         """
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
         self._checkpoint = checkpoint
-        self._confirmed = EMPTY_SPAN  # the last batch of which it is known that all writers were given it
+        # the last batch of which it is known that all writers were given it
+        self._confirmed = EMPTY_SPAN
         self._awaited_sinks: Sinks = ()  # the sinks that have to answer the question that is open
-        self._unclaimed_at_start: dict[TopicIdPartition, int] | None = None  # as a newcomer has found the group; None: it has proof
-        self._unclaimed_members: tuple[str, ...] = ()  # those that have claimed nothing, and since when just they are seen
+        # as a newcomer has found the group; None: it has proof
+        self._unclaimed_at_start: dict[TopicIdPartition, int] | None = None
+        # those that have claimed nothing, and since when just they are seen
+        self._unclaimed_members: tuple[str, ...] = ()
         self._unclaimed_since_ms = 0
 
     def ask_writers(self, previous: Span) -> QueryGenerator[Span]:
@@ -102,9 +107,14 @@ class GroupAdmission:
             if missing := sinks_without_report(previous, told):
                 yield Note(
                     "warning",
-                    f"the last batch was not given to {sink_names(missing)}: the writers are asked, and it is planned again",
+                    f"the last batch was not given to {sink_names(missing)}: the writers "
+                    "are asked, and it is planned again",
                 )
-                return (yield from self._leave_and_ask(rewound(previous, start_offsets(previous)), told, previous.sinks or ()))
+                return (
+                    yield from self._leave_and_ask(
+                        rewound(previous, start_offsets(previous)), told, previous.sinks or ()
+                    )
+                )
             self._confirmed = previous
         if previous.sinks is not None and told.adopt and told.sinks not in ((), previous.sinks):
             return (yield from self._leave_and_ask(previous, told, told.sinks))
@@ -114,23 +124,38 @@ class GroupAdmission:
         self.commit_metadata = metadata_of(sinks)
         if self.may_join:
             return None
-        if previous.question_number and not is_mine and not sinks and previous.question_number < SILENCE_BELIEVED_AT:
-            yield Note("warning", "no writer has said which table it writes to; they are asked again, with another empty batch")
+        if (
+            previous.question_number
+            and not is_mine
+            and not sinks
+            and previous.question_number < SILENCE_BELIEVED_AT
+        ):
+            yield Note(
+                "warning",
+                "no writer has said which table it writes to; they are asked again, with "
+                "another empty batch",
+            )
             return previous
         try:
-            yield from self._check_group(sinks, told if is_mine else told._replace(adopt=False), previous)
+            yield from self._check_group(
+                sinks, told if is_mine else told._replace(adopt=False), previous
+            )
         except AnotherSink as refused:
             if is_mine:
                 raise
             yield Note(
-                "warning", f"the writers are asked again, with another empty batch, since this query would be refused: {refused}"
+                "warning",
+                "the writers are asked again, with another empty batch, since this query "
+                f"would be refused: {refused}",
             )
             return previous
         yield StartMembership()
         self.may_join = True
         return None
 
-    def refuse_new_unclaimed_offsets(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
+    def refuse_new_unclaimed_offsets(
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+    ) -> None:
         """Raise AnotherSink where a member without a sink has committed since this new query looked
         first.
         """
@@ -146,7 +171,9 @@ class GroupAdmission:
         """Record that the query has claimed the group, and nobody else has."""
         self._unclaimed_at_start = None
 
-    def _leave_and_ask(self, stands: Span, told: WriterReport, awaited: Sinks) -> QueryGenerator[Span]:
+    def _leave_and_ask(
+        self, stands: Span, told: WriterReport, awaited: Sinks
+    ) -> QueryGenerator[Span]:
         """Leave the group, which cannot be adopted while it has members.
 
         Return the span for the next question.
@@ -156,17 +183,24 @@ class GroupAdmission:
         self.may_join = False
         return stands
 
-    def _check_group(self, sinks: Sinks, told: WriterReport, previous: Span) -> QueryGenerator[None]:
+    def _check_group(
+        self, sinks: Sinks, told: WriterReport, previous: Span
+    ) -> QueryGenerator[None]:
         """Raise AnotherSink unless the group is this query's or nobody's, before the member takes
         any partition.
         """
         stored = yield from fetch_group_offsets(0)
         is_claimed = bool(claimed_sinks(stored))
-        is_new = bool(sinks and previous.question_number and not told.has_records and not is_claimed)
+        is_new = bool(
+            sinks and previous.question_number and not told.has_records and not is_claimed
+        )
         try:
             refuse_other_sinks(sinks, stored)
             if is_new:
-                refuse_skipped_records(sinks, (yield from offsets_skipping_records(unclaimed_offsets(stored), previous)))
+                refuse_skipped_records(
+                    sinks,
+                    (yield from offsets_skipping_records(unclaimed_offsets(stored), previous)),
+                )
         except AnotherSink:
             if not told.adopt:
                 raise
@@ -176,7 +210,9 @@ class GroupAdmission:
                 yield from self._await_claim(sinks)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
 
-    def _adopt_group(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
+    def _adopt_group(
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+    ) -> QueryGenerator[None]:
         """Commit every offset again with this query's sinks.
 
         Raises AnotherSink where the group has members.
@@ -188,11 +224,19 @@ class GroupAdmission:
             if refused.code not in GROUP_HAS_MEMBERS:
                 raise
             raise AnotherSink(
-                f"it cannot be adopted while it has members, whose records go elsewhere: stop them first, and if this query has "
+                "it cannot be adopted while it has members, whose records go elsewhere: "
+                "stop them first, and if this query has "
                 f"several sources of the group, give each a group of its own ({refused})"
             ) from None
-        before = " and ".join(dict.fromkeys(sink_names(each) for each in claimed_sinks(stored).values())) or "no sink that is known"
-        yield Note("warning", f"adopt=True: the group belonged to {before}, and belongs to {sink_names(sinks)} from now on")
+        before = (
+            " and ".join(dict.fromkeys(sink_names(each) for each in claimed_sinks(stored).values()))
+            or "no sink that is known"
+        )
+        yield Note(
+            "warning",
+            f"adopt=True: the group belonged to {before}, and belongs to "
+            f"{sink_names(sinks)} from now on",
+        )
 
     def _await_claim(self, sinks: Sinks) -> QueryGenerator[None]:
         """Wait for members that have not named their sink, a session timeout at most.
@@ -208,10 +252,15 @@ class GroupAdmission:
             self._unclaimed_members, self._unclaimed_since_ms = members, seen.read_at_ms
         what = f"it has members ({len(members)}) that have not said which sink they write to"
         if seen.read_at_ms - self._unclaimed_since_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
-            raise NotReady(f"{what}; this query, which writes to {sink_names(sinks)}, waits for their first offsets, or their end")
+            raise NotReady(
+                f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
+                "their first offsets, or their end"
+            )
         raise AnotherSink(
-            f"{what}, and this query writes to {sink_names(sinks)}: what they read would never be there. "
-            f"Give this query a group of its own (kafka.group.id); or stop these members and start again, with the same checkpoint"
+            f"{what}, and this query writes to {sink_names(sinks)}: what they read would "
+            "never be there. "
+            "Give this query a group of its own (kafka.group.id); or stop these members "
+            "and start again, with the same checkpoint"
         )
 
 
@@ -221,7 +270,9 @@ def offsets_skipping_records(
     """Return the offsets that skip records: ahead of a log's start, and not where the checkpoint
     ends.
     """
-    others = {place: offset for place, offset in offsets.items() if previous.end_or_none(place) != offset}
+    others = {
+        place: offset for place, offset in offsets.items() if previous.end_or_none(place) != offset
+    }
     starts: dict[TopicIdPartition, int] = (yield LogStartOffsets(tuple(others))) if others else {}
     return {place: offset for place, offset in others.items() if offset > starts[place]}
 
@@ -236,7 +287,13 @@ def fetch_group_offsets(
 ) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
     """Return the committed offsets of every partition that the group's members may read."""
     topics: dict[str, Topic] = yield SubscribedTopics()
-    places = {TopicIdPartition(topic.name, topic.id, number) for topic in topics.values() for number in range(topic.partitions)}
+    places = {
+        TopicIdPartition(topic.name, topic.id, number)
+        for topic in topics.values()
+        for number in range(topic.partitions)
+    }
     wanted = tuple(sorted(places.union(gained)))
-    stored: dict[TopicIdPartition, OffsetAndMetadata] = (yield FetchCommitted(wanted, incarnation)) if wanted else {}
+    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
+        (yield FetchCommitted(wanted, incarnation)) if wanted else {}
+    )
     return stored

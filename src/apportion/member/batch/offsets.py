@@ -43,7 +43,9 @@ NO_MEMBER = Membership()
 
 
 def due_commits(
-    previous: Span, held: Container[TopicIdPartition], committed: Mapping[TopicIdPartition, int | None]
+    previous: Span,
+    held: Container[TopicIdPartition],
+    committed: Mapping[TopicIdPartition, int | None],
 ) -> dict[TopicIdPartition, int]:
     """Return the ends of `previous` for partitions still held, where the group does not have them
     yet.
@@ -59,7 +61,10 @@ def due_commits(
 
 
 def commit_request(
-    group_id: str, offsets: Mapping[TopicIdPartition, int], who: Membership = NO_MEMBER, metadata: str = ""
+    group_id: str,
+    offsets: Mapping[TopicIdPartition, int],
+    who: Membership = NO_MEMBER,
+    metadata: str = "",
 ) -> OffsetCommitRequest:
     """Return the OffsetCommit request of this member."""
     return OffsetCommitRequest(
@@ -72,7 +77,9 @@ def commit_request(
                 name=topic,
                 topic_id=topic_id,
                 partitions=tuple(
-                    OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata=metadata)
+                    OffsetCommitRequestPartition(
+                        partition_index=number, committed_offset=offset, committed_metadata=metadata
+                    )
                     for number, offset in partitions
                 ),
             )
@@ -81,23 +88,35 @@ def commit_request(
     )
 
 
-def commit_errors(response: OffsetCommitResponse, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Code]:
+def commit_errors(
+    response: OffsetCommitResponse, places: Iterable[TopicIdPartition]
+) -> dict[TopicIdPartition, Code]:
     """Return each partition's error code; UNKNOWN_SERVER_ERROR where the response leaves it out."""
     said = {
-        (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(partition.error_code)
+        (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(
+            partition.error_code
+        )
         for topic in response.topics
         for partition in topic.partitions
     }
     return {place: _found(said, place, Code.UNKNOWN_SERVER_ERROR) for place in places}
 
 
-def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER) -> OffsetFetchRequest:
+def fetch_request(
+    group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER
+) -> OffsetFetchRequest:
     """Return the OffsetFetch request of this member; only stable offsets are returned (KIP-447)."""
     topics = tuple(
-        OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=tuple(number for number, _ in partitions))
+        OffsetFetchRequestTopics(
+            name=topic,
+            topic_id=topic_id,
+            partition_indexes=tuple(number for number, _ in partitions),
+        )
         for (topic, topic_id), partitions in _by_topic(dict.fromkeys(places)).items()
     )
-    group = OffsetFetchRequestGroup(group_id=group_id, member_id=who.member_id or None, member_epoch=who.epoch, topics=topics)
+    group = OffsetFetchRequestGroup(
+        group_id=group_id, member_id=who.member_id or None, member_epoch=who.epoch, topics=topics
+    )
     return OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
@@ -125,7 +144,9 @@ class FetchedOffsets(NamedTuple):
         return {place: one.offset for place, one in self.committed.items()}
 
 
-def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, FetchedOffsets]:
+def parse_fetch_response(
+    response: OffsetFetchResponse, places: Iterable[TopicIdPartition]
+) -> tuple[Code, FetchedOffsets]:
     """Return the group's error code, and what the response says of each partition."""
     group = response.groups[0]
     said = {
@@ -138,7 +159,10 @@ def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicId
         for topic in group.topics
         for partition in topic.partitions
     }
-    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, OffsetAndMetadata(None))) for place in places}
+    answers = {
+        place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, OffsetAndMetadata(None)))
+        for place in places
+    }
     return Code.of(group.error_code), FetchedOffsets(
         {place: stored for place, (code, stored) in answers.items() if code is Code.NONE},
         {place: code for place, (code, _) in answers.items() if code is not Code.NONE},
@@ -147,11 +171,15 @@ def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicId
 
 def _found(said: Mapping[tuple[str | bytes, int], V], place: TopicIdPartition, otherwise: V) -> V:
     by_name = said.get((place.topic, place.partition))
-    return by_name if by_name is not None else said.get((place.topic_id, place.partition), otherwise)
+    return (
+        by_name if by_name is not None else said.get((place.topic_id, place.partition), otherwise)
+    )
 
 
 def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
     topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
     for place in sorted(values):
-        topics.setdefault((place.topic, place.topic_id), []).append((place.partition, values[place]))
+        topics.setdefault((place.topic, place.topic_id), []).append(
+            (place.partition, values[place])
+        )
     return topics

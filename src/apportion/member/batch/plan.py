@@ -45,7 +45,9 @@ class StartingOffsets:
 
         A partition added while its topic was read starts at its beginning.
         """
-        wanted = self.by_partition.get((place.topic, place.partition), EARLIEST if newborn else self.default)
+        wanted = self.by_partition.get(
+            (place.topic, place.partition), EARLIEST if newborn else self.default
+        )
         return {EARLIEST: log.start, LATEST: log.end}.get(wanted, wanted)
 
 
@@ -112,14 +114,18 @@ def plan_batch(previous: Span, world: PlanInput) -> BatchPlan:
         log = world.logs[place]
         position = known_position(previous, world, place)
         if position is None:
-            position = world.starting_offsets.start_offset(place, log, newborn=place in world.new_partitions)
+            position = world.starting_offsets.start_offset(
+                place, log, newborn=place in world.new_partitions
+            )
             commit_first[place] = position = _within(place, position, log, gaps)
         positions[place] = _within(place, position, log, gaps)
     ends = _ends(positions, world)
     if previous.end_offsets() == ends:
         return BatchPlan(previous, commit_first, tuple(gaps))
     ranges = {place: (position, ends[place]) for place, position in positions.items()}
-    return BatchPlan(sorted_span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
+    return BatchPlan(
+        sorted_span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps)
+    )
 
 
 def known_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
@@ -138,7 +144,9 @@ def _within(place: TopicIdPartition, position: int, log: LogBounds, gaps: list[G
     return found
 
 
-def _ends(positions: Mapping[TopicIdPartition, int], world: PlanInput) -> dict[TopicIdPartition, int]:
+def _ends(
+    positions: Mapping[TopicIdPartition, int], world: PlanInput
+) -> dict[TopicIdPartition, int]:
     """Return how far each partition is read, within caps and limit."""
     lags = {}
     for place, position in positions.items():
@@ -146,11 +154,17 @@ def _ends(positions: Mapping[TopicIdPartition, int], world: PlanInput) -> dict[T
         if world.caps is not None:
             end = min(end, world.caps.get(place, position))
         lags[place] = max(end - position, 0)
-    shares = lags if world.limit is None else split_limit(lags, world.limit, turn=sum(positions.values()))
+    shares = (
+        lags
+        if world.limit is None
+        else split_limit(lags, world.limit, turn=sum(positions.values()))
+    )
     return {place: position + shares[place] for place, position in positions.items()}
 
 
-def split_limit(lags: Mapping[TopicIdPartition, int], limit: int, turn: int) -> dict[TopicIdPartition, int]:
+def split_limit(
+    lags: Mapping[TopicIdPartition, int], limit: int, turn: int
+) -> dict[TopicIdPartition, int]:
     """Split `limit` offsets in proportion to lag (largest remainder method).
 
     No partition gets more than its lag, and none of the limit is wasted while any lags. Each that

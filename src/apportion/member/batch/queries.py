@@ -89,7 +89,8 @@ class AdoptAssignment:
 class FetchCommitted:
     """Fetch the group's committed offsets.
 
-    incarnation: of the member that asks; 0 to ask without a member id. Answer: dict[TopicIdPartition, OffsetAndMetadata].
+    incarnation: of the member that asks; 0 to ask without a member id. Answer:
+    dict[TopicIdPartition, OffsetAndMetadata].
     """
 
     partitions: tuple[TopicIdPartition, ...]
@@ -100,7 +101,8 @@ class FetchCommitted:
 class CommitOffsets:
     """Commit offsets to the group.
 
-    incarnation: of the member that commits; 0 to commit without a member id. Answer: None, once they are stored.
+    incarnation: of the member that commits; 0 to commit without a member id. Answer: None, once
+    they are stored.
     """
 
     offsets: Mapping[TopicIdPartition, int]

@@ -26,7 +26,11 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.admission import GroupAdmission, fetch_group_offsets, offsets_skipping_records
+from apportion.member.batch.admission import (
+    GroupAdmission,
+    fetch_group_offsets,
+    offsets_skipping_records,
+)
 from apportion.member.batch.offsets import OffsetAndMetadata, due_commits
 from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
 from apportion.member.batch.queries import (
@@ -88,11 +92,17 @@ class BatchPlanner:
     """The state of a member that works in micro-batches, from one batch to the next."""
 
     def __init__(
-        self, topics: tuple[str, ...], *, checkpoint: str, starting: StartingOffsets, fail_on_data_loss: bool = True
+        self,
+        topics: tuple[str, ...],
+        *,
+        checkpoint: str,
+        starting: StartingOffsets,
+        fail_on_data_loss: bool = True,
     ) -> None:
         """Nothing is held. checkpoint: the id of every span, unless the first `previous` has one.
 
-        held: what the last span stood on. planned_incarnation: the incarnation of the last plan; 0: there was none.
+        held: what the last span stood on. planned_incarnation: the incarnation of the last plan; 0:
+        there was none.
         ends: where each owned partition ended when last looked at.
         """
         self.ends: dict[TopicIdPartition, int] = {}
@@ -104,7 +114,8 @@ class BatchPlanner:
         self._rewinds: dict[
             TopicIdPartition, tuple[int, int]
         ] = {}  # where to go back to when the question is answered, and the batch's end
-        self._partition_counts: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
+        # partitions of each topic when this member first looked
+        self._partition_counts: dict[TopicId, int] | None = None
         self._session_ms = 0
         self._forget_membership()
 
@@ -115,9 +126,12 @@ class BatchPlanner:
         """
         self.held = HeldPartitions(0, {})
         self.planned_incarnation = 0
-        self._committed: dict[TopicIdPartition, int] = {}  # what this member has committed in this incarnation
-        self._assigned_since = (0, 0)  # the last incarnation that had a place, and when that was first seen
-        self._checked_epoch = (0, 0)  # the incarnation and epoch in which a query whose sink has no name last looked for claims
+        # what this member has committed in this incarnation
+        self._committed: dict[TopicIdPartition, int] = {}
+        # the last incarnation that had a place, and when that was first seen
+        self._assigned_since = (0, 0)
+        # the incarnation and epoch in which a query whose sink has no name last looked for claims
+        self._checked_epoch = (0, 0)
         self._provisional_starts: dict[
             TopicIdPartition, int
         ] = {}  # start positions that were committed before anybody was known to be alone
@@ -147,13 +161,25 @@ class BatchPlanner:
             yield from self._check_claims_once_per_epoch(view)
         yield from self._commit(due_commits(stood, self.held.partitions, self._committed))
         owned = yield from self._adopt_target(view)
-        if self.planned_incarnation != view.incarnation and not {*owned}.issuperset(previous.ranges):
-            yield from self.require_full_assignment(self._assigned_since[1] + self._session_ms + SHARE_GRACE_MS)
-        kept = dict.fromkeys(place for place in owned if place in self.held.partitions and place in previous.ranges)
+        if self.planned_incarnation != view.incarnation and not {*owned}.issuperset(
+            previous.ranges
+        ):
+            yield from self.require_full_assignment(
+                self._assigned_since[1] + self._session_ms + SHARE_GRACE_MS
+            )
+        kept = dict.fromkeys(
+            place for place in owned if place in self.held.partitions and place in previous.ranges
+        )
         yield from self._refuse_deleted(previous, owned)
         gained = tuple(place for place in owned if place not in kept)
-        committed, doubted = yield from self._claim_gained(sinks, stood, gained, told.has_records and previous.question_number > 0)
-        back = {place: at for place, at in self._rewind_offsets(previous, told, committed).items() if place in owned}
+        committed, doubted = yield from self._claim_gained(
+            sinks, stood, gained, told.has_records and previous.question_number > 0
+        )
+        back = {
+            place: at
+            for place, at in self._rewind_offsets(previous, told, committed).items()
+            if place in owned
+        }
         doubted = tuple(place for place in doubted if place not in back)
         yield from self._commit(back)
         committed.update((place, offset) for place, offset in back.items() if place in committed)
@@ -166,7 +192,9 @@ class BatchPlanner:
             kept=kept,
             committed=committed,
             starting_offsets=self._starting_offsets,
-            new_partitions=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
+            new_partitions=dict.fromkeys(
+                place for place in owned if place.partition >= sizes.get(place.topic_id, 0)
+            ),
             limit=limit,
             caps=caps,
         )
@@ -176,25 +204,39 @@ class BatchPlanner:
             self._provisional_starts.update(following.commit_first)
         yield from self._commit(following.commit_first)
         if previous.question_number:
-            # Nobody else has come to the group at the same moment: of two that commit and then look, one sees the other.
-            yield from self._refuse_other_sinks(sinks, (yield from fetch_group_offsets(self.held.incarnation)))
+            # Nobody else has come to the group at the same moment: of two that commit and then
+            # look, one sees the other.
+            yield from self._refuse_other_sinks(
+                sinks, (yield from fetch_group_offsets(self.held.incarnation))
+            )
             self._provisional_starts.clear()
             self._admission.record_claim()
         self._rewinds.clear()
-        self.held, self.planned_incarnation = HeldPartitions(view.incarnation, dict.fromkeys(owned)), view.incarnation
+        self.held, self.planned_incarnation = (
+            HeldPartitions(view.incarnation, dict.fromkeys(owned)),
+            view.incarnation,
+        )
         is_news = following.span is not previous or previous.question_number
-        planned = following.span._replace(sinks=sinks, question_number=0, unclaimed=doubted) if is_news else previous
+        planned = (
+            following.span._replace(sinks=sinks, question_number=0, unclaimed=doubted)
+            if is_news
+            else previous
+        )
         self._admission.last_planned = planned
         return planned
 
-    def _ask_writers(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> QueryGenerator[Span]:
+    def _ask_writers(
+        self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]
+    ) -> QueryGenerator[Span]:
         """Return a question to the writers.
 
         Keep the rewinds that they asked for until it is answered.
         """
         asking = yield from self._admission.ask_writers(rewound(stands, back))
         ends = previous.end_offsets()
-        self._rewinds.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
+        self._rewinds.update(
+            (place, (offset, ends[place])) for place, offset in back.items() if place in ends
+        )
         return asking
 
     def _rewind_offsets(
@@ -206,7 +248,14 @@ class BatchPlanner:
         left out.
         """
         ends = previous.end_offsets()
-        said = {**self._rewinds, **{place: (offset, ends[place]) for place, offset in told.rewind.items() if place in ends}}
+        said = {
+            **self._rewinds,
+            **{
+                place: (offset, ends[place])
+                for place, offset in told.rewind.items()
+                if place in ends
+            },
+        }
         return {
             place: offset
             for place, (offset, end) in said.items()
@@ -234,17 +283,28 @@ class BatchPlanner:
         doubted: tuple[TopicIdPartition, ...] = ()
         if sinks and not (is_upgrade and (stood.ranges or not claimed_sinks(stored))):
             unnamed = unclaimed_offsets({place: stored[place] for place in gained})
-            above = {place: offset for place, offset in unnamed.items() if offset > (stood.end_or_none(place) or 0)}
+            above = {
+                place: offset
+                for place, offset in unnamed.items()
+                if offset > (stood.end_or_none(place) or 0)
+            }
             doubted = tuple(sorted((yield from offsets_skipping_records(above, stood))))
-        foreign = (place for place in gained if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted)
+        foreign = (
+            place
+            for place in gained
+            if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted
+        )
         claimed = {place: offset for place in foreign if (offset := committed[place]) is not None}
         for place in doubted:
             self._committed.pop(place, None)
-        # The ends of `stood` that the group has not heard of were written by an earlier incarnation, or process.
+        # The ends of `stood` that the group has not heard of were written by an earlier
+        # incarnation, or process.
         yield from self._commit({**claimed, **due_commits(stood, committed, committed)})
         return committed, doubted
 
-    def _refuse_other_sinks(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
+    def _refuse_other_sinks(
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+    ) -> QueryGenerator[None]:
         """Raise AnotherSink if another sink has claimed an offset.
 
         Then mark our own unread starts as nobody's.
@@ -268,7 +328,9 @@ class BatchPlanner:
         For a query whose sinks are unknown.
         """
         if (view.incarnation, view.epoch) != self._checked_epoch:
-            yield from self._refuse_other_sinks((), (yield from fetch_group_offsets(view.incarnation)))
+            yield from self._refuse_other_sinks(
+                (), (yield from fetch_group_offsets(view.incarnation))
+            )
             self._checked_epoch = view.incarnation, view.epoch
 
     def require_full_assignment(self, until_ms: int) -> QueryGenerator[None]:
@@ -281,7 +343,9 @@ class BatchPlanner:
         come.
         """
         seen: MembershipSnapshot = yield ReadMembership()
-        if seen.read_at_ms < until_ms and not has_full_assignment(seen.view, (yield DescribeAssignment())):
+        if seen.read_at_ms < until_ms and not has_full_assignment(
+            seen.view, (yield DescribeAssignment())
+        ):
             raise AssignmentIncomplete("the group has not given this member all of its share yet")
 
     def _require_membership(self) -> QueryGenerator[View]:
@@ -314,7 +378,10 @@ class BatchPlanner:
         self._partition_counts = {topic.id: topic.partitions for topic in topics.values()}
         for name in self._topics:
             if name not in topics:
-                yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
+                yield Note(
+                    "warning",
+                    f"topic {name} does not exist yet; it is read from its beginning once it does",
+                )
 
     def _adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
         """Adopt the coordinator's target.
@@ -324,7 +391,10 @@ class BatchPlanner:
         assert view.target is not None
         owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
         if view.target != view.owned:
-            self.held = HeldPartitions(view.incarnation, dict.fromkeys(place for place in owned if place in self.held.partitions))
+            self.held = HeldPartitions(
+                view.incarnation,
+                dict.fromkeys(place for place in owned if place in self.held.partitions),
+            )
             now: View = yield AdoptAssignment(view.incarnation, view.target)
             if (now.incarnation, now.owned) != (view.incarnation, view.target):
                 raise NotReady("the group has changed its mind about what this member holds")
@@ -332,7 +402,11 @@ class BatchPlanner:
 
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
         """Commit offsets, without those that the group has already and those of deleted topics."""
-        new = {place: offset for place, offset in offsets.items() if self._committed.get(place) != offset}
+        new = {
+            place: offset
+            for place, offset in offsets.items()
+            if self._committed.get(place) != offset
+        }
         if not new:
             return
         try:
@@ -343,34 +417,53 @@ class BatchPlanner:
                 raise
             yield from self._report_deleted_topics(new, gone)
             self.held = HeldPartitions(
-                self.held.incarnation, dict.fromkeys(place for place in self.held.partitions if place not in gone)
+                self.held.incarnation,
+                dict.fromkeys(place for place in self.held.partitions if place not in gone),
             )
-            yield from self._commit({place: offset for place, offset in new.items() if place not in gone})
+            yield from self._commit(
+                {place: offset for place, offset in new.items() if place not in gone}
+            )
         self._committed.update(new)
 
-    def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
+    def _refuse_deleted(
+        self, previous: Span, owned: tuple[TopicIdPartition, ...]
+    ) -> QueryGenerator[None]:
         """Report data loss if a topic that the last span read was deleted: its unread records are
         gone.
         """
         mine = dict.fromkeys(owned)
-        gone = yield from self._deleted_partitions(place for place in previous.ranges if place not in mine)
+        gone = yield from self._deleted_partitions(
+            place for place in previous.ranges if place not in mine
+        )
         if gone:
             yield from self._report_deleted_topics(previous.end_offsets(), gone)
 
-    def _deleted_partitions(self, places: Iterable[TopicIdPartition]) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+    def _deleted_partitions(
+        self, places: Iterable[TopicIdPartition]
+    ) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
         """Return the partitions whose topic was deleted, or recreated under the same name."""
         suspects = tuple(places)
         if not suspects:
             return ()
-        topics: Topics = yield ExistingTopics(tuple(dict.fromkeys(place.topic for place in suspects)))
-        return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
+        topics: Topics = yield ExistingTopics(
+            tuple(dict.fromkeys(place.topic for place in suspects))
+        )
+        return tuple(
+            place
+            for place in suspects
+            if (now := topics.named(place.topic)) is None or now.id != place.topic_id
+        )
 
     def _report_deleted_topics(
         self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]
     ) -> QueryGenerator[None]:
-        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {topic_id_text(place.topic_id)})" for place in gone))
+        topics = ", ".join(
+            dict.fromkeys(f"{place.topic} (id {topic_id_text(place.topic_id)})" for place in gone)
+        )
         unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
-        yield from self._report_data_loss(f"topic {topics} was deleted or created again: not read were {unread}")
+        yield from self._report_data_loss(
+            f"topic {topics} was deleted or created again: not read were {unread}"
+        )
 
     def _refuse_gaps(self, following: BatchPlan) -> QueryGenerator[None]:
         """Report offsets that are gone as data loss.
@@ -380,8 +473,12 @@ class BatchPlanner:
         if following.gaps:
             gone = yield from self._deleted_partitions(gap.partition for gap in following.gaps)
             if gone:
-                yield from self._report_deleted_topics({gap.partition: gap.expected for gap in following.gaps}, gone)
-                raise NotReady(f"the group has not heard yet that topic {gone[0].topic} was deleted")
+                yield from self._report_deleted_topics(
+                    {gap.partition: gap.expected for gap in following.gaps}, gone
+                )
+                raise NotReady(
+                    f"the group has not heard yet that topic {gone[0].topic} was deleted"
+                )
             yield from self._report_data_loss("; ".join(map(str, following.gaps)))
 
     def _report_data_loss(self, what: str) -> QueryGenerator[None]:

@@ -18,7 +18,9 @@ from apportion.topics import TopicIdPartition
 MOST_METADATA_BYTES = 4096  # offset.metadata.max.bytes of a Kafka that was not told otherwise
 
 Sinks = tuple[str, ...]
-"""The names of everything that one query writes to, in order; () for a query whose sink is not known."""
+"""The names of everything that one query writes to, in order; () for a query whose sink is not
+known.
+"""
 
 
 class AnotherSink(RuntimeError):
@@ -56,11 +58,17 @@ def sinks_of(metadata: str) -> Sinks | None:
         sinks = told["sinks"] if isinstance(told, dict) else None
     except (ValueError, KeyError, RecursionError):
         return None
-    return tuple(sinks) if isinstance(sinks, list) and all(isinstance(name, str) for name in sinks) else None
+    return (
+        tuple(sinks)
+        if isinstance(sinks, list) and all(isinstance(name, str) for name in sinks)
+        else None
+    )
 
 
 UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))
-"""The metadata of an offset that a query claimed and gave up again before it read anything: any sink may have it."""
+"""The metadata of an offset that a query claimed and gave up again before it read anything: any
+sink may have it.
+"""
 
 
 def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
@@ -79,20 +87,33 @@ def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int])
     """
     for place, offset in sorted(skipped.items()):
         raise AnotherSink(
-            f"it has committed offsets ({place}: {offset}) that did not come from {sink_names(mine)}: the records below them "
-            f"would never be there. Give this query a group of its own (kafka.group.id); or, if it is to begin at these "
-            f"offsets, stop all members of the group and start again, with the same checkpoint and delta.Writer(..., adopt=True)"
+            f"it has committed offsets ({place}: {offset}) that did not come from "
+            f"{sink_names(mine)}: the records below them "
+            "would never be there. Give this query a group of its own (kafka.group.id); "
+            "or, if it is to begin at these "
+            "offsets, stop all members of the group and start again, with the same "
+            "checkpoint and delta.Writer(..., adopt=True)"
         )
 
 
-def claimed_sinks(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, Sinks]:
+def claimed_sinks(
+    stored: Mapping[TopicIdPartition, OffsetAndMetadata],
+) -> dict[TopicIdPartition, Sinks]:
     """Return the sinks that committed offsets name, by partition in order."""
-    return {place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))}
+    return {
+        place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))
+    }
 
 
-def unclaimed_offsets(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, int]:
+def unclaimed_offsets(
+    stored: Mapping[TopicIdPartition, OffsetAndMetadata],
+) -> dict[TopicIdPartition, int]:
     """Return the committed offsets that name no sink, by partition in order."""
-    named = ((place, one.offset) for place, one in sorted(stored.items()) if sinks_of(one.metadata) is None)
+    named = (
+        (place, one.offset)
+        for place, one in sorted(stored.items())
+        if sinks_of(one.metadata) is None
+    )
     return {place: offset for place, offset in named if offset is not None}
 
 
@@ -100,25 +121,33 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
     """Raise AnotherSink where a plain consumer is in a group that belongs to a sink."""
     for place, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
-            f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says: "
-            f"what this consumer read and committed would never be there. Give the consumer a group of its own (group_id)"
+            f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the "
+            f"committed offset of {place} says: "
+            "what this consumer read and committed would never be there. Give the "
+            "consumer a group of its own (group_id)"
         )
 
 
 def sink_names(sinks: Sinks) -> str:
     """Return the sinks as a message names them."""
-    return " and ".join(sinks) or "a sink without a name (no writer of apportion has said which table it writes to)"
+    return (
+        " and ".join(sinks)
+        or "a sink without a name (no writer of apportion has said which table it writes to)"
+    )
 
 
 def rewound(previous: Span, back: Mapping[TopicIdPartition, int]) -> Span:
-    """Return `previous` as if it had ended at the offsets in `back`, where it has those partitions."""
+    """Return `previous` as if it had ended at the offsets in `back`, where it has those
+    partitions.
+    """
     moved = {place: (offset, offset) for place, offset in back.items() if place in previous.ranges}
     return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
 
 
 def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     moved = (
-        "; or, if the table was moved, stop all members of the group and start again, with the same checkpoint and "
+        "; or, if the table was moved, stop all members of the group and start again, "
+        "with the same checkpoint and "
         "delta.Writer(..., adopt=True)"
         if mine
         else ""
@@ -126,7 +155,8 @@ def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     return (
         f"it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says, "
         f"and this query writes to {sink_names(mine)}: "
-        f"each of the two would get a part of the records. Give this query a group of its own (kafka.group.id){moved}"
+        "each of the two would get a part of the records. Give this query a group of its "
+        f"own (kafka.group.id){moved}"
     )
 
 
@@ -146,11 +176,14 @@ def refuse_silent_writers(awaited: Sinks, told: WriterReport) -> None:
     missing = tuple(sink for sink in awaited if sink not in told.sinks)
     if missing:
         raise AnotherSink(
-            f"this query writes to {sink_names(awaited)}, and a batch was not given to {sink_names(missing)}: "
-            f"call every writer for every batch, empty ones too (none behind `if frame.isEmpty(): return`), "
-            f"and start again, with the same checkpoint: the group's offsets have not moved "
-            f"over what is missing, and it is written then. Or, if the query is to write to fewer tables, "
-            f"start it with delta.Writer(..., adopt=True)"
+            f"this query writes to {sink_names(awaited)}, and a batch was not given to "
+            f"{sink_names(missing)}: "
+            "call every writer for every batch, empty ones too (none behind `if "
+            "frame.isEmpty(): return`), "
+            "and start again, with the same checkpoint: the group's offsets have not moved "
+            "over what is missing, and it is written then. Or, if the query is to write "
+            "to fewer tables, "
+            "start it with delta.Writer(..., adopt=True)"
         )
 
 
@@ -158,7 +191,8 @@ def _text(sinks: Sinks) -> str:
     text = json.dumps({"sinks": sinks}, separators=(",", ":"))
     if len(text.encode()) > MOST_METADATA_BYTES:
         raise AnotherSink(
-            f"the names of its sinks take {len(text.encode())} bytes, and the metadata of an offset has room for "
+            f"the names of its sinks take {len(text.encode())} bytes, and the metadata of "
+            "an offset has room for "
             f"{MOST_METADATA_BYTES}: write to fewer tables, or to shorter paths"
         )
     return text

@@ -53,11 +53,19 @@ class LostOffsets(ValueError):
     sink's.
     """
 
-    def __init__(self, place: TopicIdPartition, fence: int | None, start: int, why: str = "") -> None:
+    def __init__(
+        self, place: TopicIdPartition, fence: int | None, start: int, why: str = ""
+    ) -> None:
         if fence is None:
-            what = f"{place}: the sink has nothing of it, but the batch starts at {start}, which did not come from the sink"
+            what = (
+                f"{place}: the sink has nothing of it, but the batch starts at {start}, which "
+                "did not come from the sink"
+            )
         else:
-            what = f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost"
+            what = (
+                f"{place}: the sink has everything below offset {fence}, but the batch starts "
+                f"at {start}: {start - fence} lost"
+            )
         super().__init__(f"{what}. {why}" if why else what)
         self.partition, self.fence, self.start = place, fence, start
 
@@ -101,19 +109,31 @@ class Span(NamedTuple):
         """
         topics: dict[str, dict[str, Any]] = {}
         for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
-            entry = topics.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "span": {}})
+            entry = topics.setdefault(
+                place.topic, {"id": topic_id_text(place.topic_id), "span": {}}
+            )
             entry["span"][str(place.partition)] = list(self.ranges[place])
         if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
-        named = {"id": self.id, "sinks": None if self.sinks is None else list(self.sinks), "topics": topics, "v": FORMAT_WITH_SINKS}
+        named = {
+            "id": self.id,
+            "sinks": None if self.sinks is None else list(self.sinks),
+            "topics": topics,
+            "v": FORMAT_WITH_SINKS,
+        }
         if not self.question_number and not self.unclaimed:
             return named
         nameless: dict[str, dict[str, Any]] = {}
         for place in sorted(self.unclaimed):
-            nameless.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "partitions": []})["partitions"].append(
-                place.partition
-            )
-        return {**({"asks": self.question_number} if self.question_number else {}), "id": self.id, "nameless": nameless, **named}
+            nameless.setdefault(
+                place.topic, {"id": topic_id_text(place.topic_id), "partitions": []}
+            )["partitions"].append(place.partition)
+        return {
+            **({"asks": self.question_number} if self.question_number else {}),
+            "id": self.id,
+            "nameless": nameless,
+            **named,
+        }
 
     def canonical_json(self) -> str:
         """Return the canonical JSON text: equal spans give equal texts."""
@@ -155,12 +175,17 @@ def parse_span(offset: Any) -> Span:
     version = _mapping(offset, "the offset").get("v", FORMAT)
     if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
         raise SpanError(
-            f"this offset has format {version!r}; this version reads formats {FORMAT} and {FORMAT_WITH_SINKS}: "
-            f"was it written by a later one?"
+            f"this offset has format {version!r}; this version reads formats {FORMAT} and "
+            f"{FORMAT_WITH_SINKS}: "
+            "was it written by a later one?"
         )
     is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
     is_doubted = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
-    _keys(offset, "the offset", QUESTION_KEYS if is_question else DOUBTED_KEYS if is_doubted else KEYS[version])
+    _keys(
+        offset,
+        "the offset",
+        QUESTION_KEYS if is_question else DOUBTED_KEYS if is_doubted else KEYS[version],
+    )
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
     topics = _mapping(offset["topics"], "topics")
@@ -168,12 +193,18 @@ def parse_span(offset: Any) -> Span:
     for topic, entry in topics.items():
         topic_id = _entry_id(topic, entry, "span")
         for number, bounds in _mapping(entry["span"], f"the span of topic {topic!r}").items():
-            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
+            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(
+                topic, number, bounds
+            )
     found = sorted_span(offset["id"], ranges)
     if is_question:
-        return found._replace(question_number=_number(offset["asks"]), unclaimed=_nameless(offset["nameless"]))
+        return found._replace(
+            question_number=_number(offset["asks"]), unclaimed=_nameless(offset["nameless"])
+        )
     if is_doubted:
-        return found._replace(sinks=_sinks(offset["sinks"]), unclaimed=_nameless(offset["nameless"]))
+        return found._replace(
+            sinks=_sinks(offset["sinks"]), unclaimed=_nameless(offset["nameless"])
+        )
     return found if version == FORMAT else found._replace(sinks=_sinks(offset["sinks"]))
 
 
@@ -200,8 +231,13 @@ def _nameless(value: Any) -> tuple[TopicIdPartition, ...]:
     places = []
     for topic, entry in _mapping(value, "nameless").items():
         topic_id, partitions = _entry_id(topic, entry, "partitions"), entry["partitions"]
-        if not isinstance(partitions, list | tuple) or not all(type(number) is int and number >= 0 for number in partitions):
-            raise SpanError(f"the partitions of topic {topic!r} must be a JSON array of integers from 0 on, not {partitions!r}")
+        if not isinstance(partitions, list | tuple) or not all(
+            type(number) is int and number >= 0 for number in partitions
+        ):
+            raise SpanError(
+                f"the partitions of topic {topic!r} must be a JSON array of integers from "
+                f"0 on, not {partitions!r}"
+            )
         places += [TopicIdPartition(topic, topic_id, number) for number in partitions]
     return tuple(sorted(places))
 
@@ -214,7 +250,10 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 def _keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
     if tuple(sorted(_mapping(value, what))) != keys:
-        raise SpanError(f"{what} must have exactly the keys {', '.join(keys)}, not {', '.join(sorted(value)) or 'none'}")
+        raise SpanError(
+            f"{what} must have exactly the keys {', '.join(keys)}, not "
+            f"{', '.join(sorted(value)) or 'none'}"
+        )
 
 
 def _partition(topic: str, number: str) -> int:
@@ -224,9 +263,16 @@ def _partition(topic: str, number: str) -> int:
 
 
 def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
-    plain = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(type(bound) is int for bound in bounds)
+    plain = (
+        isinstance(bounds, list | tuple)
+        and len(bounds) == 2
+        and all(type(bound) is int for bound in bounds)
+    )
     if not plain or not 0 <= bounds[0] <= bounds[1]:
-        raise SpanError(f"partition {number} of topic {topic!r} must span [from, to] with 0 <= from <= to, not {bounds!r}")
+        raise SpanError(
+            f"partition {number} of topic {topic!r} must span [from, to] with 0 <= from "
+            f"<= to, not {bounds!r}"
+        )
     return bounds[0], bounds[1]
 
 
@@ -276,7 +322,11 @@ def admit(
     """Apply `admit_range` to every partition of the batch."""
     return {
         place: admit_range(
-            place, bounds, fences.get(place), is_unclaimed=place in batch.unclaimed, fail_on_data_loss=fail_on_data_loss
+            place,
+            bounds,
+            fences.get(place),
+            is_unclaimed=place in batch.unclaimed,
+            fail_on_data_loss=fail_on_data_loss,
         )
         for place, bounds in batch.ranges.items()
     }
@@ -286,5 +336,9 @@ def advance(
     fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
 ) -> dict[TopicIdPartition, int]:
     """Return the fences after the transaction that wrote the admitted ranges."""
-    moved = {place: admission.fence for place, admission in admitted.items() if admission.fence is not None}
+    moved = {
+        place: admission.fence
+        for place, admission in admitted.items()
+        if admission.fence is not None
+    }
     return {**fences, **moved}

@@ -35,10 +35,16 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
     A member whose assignment cannot be decoded has nothing.
     """
     given = {member.member_id: _held(member.member_assignment, topics) for member in group.members}
-    all_of_them = assignment(IdPartition(topic.id, number) for topic in topics.values() for number in range(topic.partitions))
+    all_of_them = assignment(
+        IdPartition(topic.id, number)
+        for topic in topics.values()
+        for number in range(topic.partitions)
+    )
     taken = dict.fromkeys(partition for held in given.values() for partition in held)
     return DescribedAssignment(
-        group.group_state == STABLE, given, tuple(partition for partition in all_of_them if partition not in taken)
+        group.group_state == STABLE,
+        given,
+        tuple(partition for partition in all_of_them if partition not in taken),
     )
 
 
@@ -47,7 +53,12 @@ def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
         parts = decode_assignment(blob).partitions
     except DecodeError:
         return ()
-    return assignment(IdPartition(topics[name].id, number) for name, numbers in parts if name in topics for number in numbers)
+    return assignment(
+        IdPartition(topics[name].id, number)
+        for name, numbers in parts
+        if name in topics
+        for number in numbers
+    )
 
 
 def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -> bool:
@@ -64,10 +75,19 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
 def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
     """Return whether the member already holds what the group's newest target assigns it."""
     if isinstance(group, DescribedAssignment):
-        return group.is_stable and not group.unassigned and group.by_member.get(view.member_id) == view.target
+        return (
+            group.is_stable
+            and not group.unassigned
+            and group.by_member.get(view.member_id) == view.target
+        )
     for member in group.members:
         if member.member_id == view.member_id:
-            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
+            current = (
+                group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            )
+            target, given = (
+                from_wire(member.target_assignment.topic_partitions),
+                from_wire(member.assignment.topic_partitions),
+            )
             return current and target == given == view.target
     return False

@@ -34,7 +34,15 @@ from apportion.member.classic.requests import (
     leave_request,
     sync_request,
 )
-from apportion.member.membership import Failed, MemberRequest, MembershipState, Offer, TopicDescription, View, minus
+from apportion.member.membership import (
+    Failed,
+    MemberRequest,
+    MembershipState,
+    Offer,
+    TopicDescription,
+    View,
+    minus,
+)
 from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
@@ -74,12 +82,28 @@ class GenerationState:
         self._joined_topics: tuple[str, ...] = ()  # the topics, as in the last JoinGroup
         self._owned_generation = NO_GENERATION  # the newest generation that something was given in
         self._assigned = Given()  # what was given then
-        self._topic_ids: dict[str, TopicId] = {}  # what topics were before the last join, or when they were first seen since
+        # what topics were before the last join, or when they were first seen since
+        self._topic_ids: dict[str, TopicId] = {}
 
-    def view(self, member_id: str, state: MembershipState, last_accepted_ms: int | None, error: Failed | None) -> View:
+    def view(
+        self,
+        member_id: str,
+        state: MembershipState,
+        last_accepted_ms: int | None,
+        error: Failed | None,
+    ) -> View:
         """Return a snapshot of the member."""
         held = self.ownership
-        return View(member_id, self.generation.number, state, self.incarnation, held.target, held.owned, last_accepted_ms, error)
+        return View(
+            member_id,
+            self.generation.number,
+            state,
+            self.incarnation,
+            held.target,
+            held.owned,
+            last_accepted_ms,
+            error,
+        )
 
     @property
     def state(self) -> MembershipState:
@@ -90,7 +114,11 @@ class GenerationState:
     def may_sync(self) -> bool:
         """Whether SyncGroup can be sent: the assignments are decided and none was received."""
         generation = self.generation
-        return not generation.is_settled and generation.assignments is not None and generation.assigned is None
+        return (
+            not generation.is_settled
+            and generation.assignments is not None
+            and generation.assigned is None
+        )
 
     @property
     def awaits_topic_metadata(self) -> bool:
@@ -100,7 +128,11 @@ class GenerationState:
         missed.
         """
         generation = self.generation
-        return generation.group_subscription is not None and generation.assignments is not None and generation.topic_shapes is None
+        return (
+            generation.group_subscription is not None
+            and generation.assignments is not None
+            and generation.topic_shapes is None
+        )
 
     @property
     def pending_query(self) -> Any:
@@ -166,8 +198,15 @@ class GenerationState:
         """Return a JoinGroup request, and remember what it claims."""
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         self._topic_ids = self._metadata.topic_ids()
-        self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = self.topics, self.rejoin_reason, None, None
-        return join_request(self._settings, member_id, self.topics, owned, self._owned_generation, reason)
+        self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = (
+            self.topics,
+            self.rejoin_reason,
+            None,
+            None,
+        )
+        return join_request(
+            self._settings, member_id, self.topics, owned, self._owned_generation, reason
+        )
 
     def may_have_been_removed(self, answer: JoinGroupResponse, silent_ms: int) -> bool:
         """Return whether others may own this member's partitions although the join was accepted.
@@ -196,7 +235,11 @@ class GenerationState:
             return []
         heard = decode_group_subscription(answer.members)
         topics = tuple(sorted(dict.fromkeys((*heard.topics, *self._joined_topics))))
-        self._update_generation(group_subscription=heard, topics=topics, assignments=() if answer.skip_assignment else None)
+        self._update_generation(
+            group_subscription=heard,
+            topics=topics,
+            assignments=() if answer.skip_assignment else None,
+        )
         return [Note("error", f"a member gets nothing: {why}") for why in heard.unreadable]
 
     def apply_sync(self, answer: SyncGroupResponse) -> list[Offer]:
@@ -213,8 +256,13 @@ class GenerationState:
                 decode_assignment(answer.assignment) if len(answer.assignment) else Given()
             )  # no bytes: the leader forgot this member
         except DecodeError as error:
-            raise Refused(Code.INVALID_REQUEST, f"what the group's leader gave this member cannot be read: {error}") from error
-        strange = next((parts.topic for parts in given.partitions if parts.topic not in self.topics), None)
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"what the group's leader gave this member cannot be read: {error}",
+            ) from error
+        strange = next(
+            (parts.topic for parts in given.partitions if parts.topic not in self.topics), None
+        )
         if strange is not None:
             self.rejoin_reason = f"topic {strange} was given and is not subscribed"
         elif given.partitions or (self.awaits_topic_metadata and self.generation.topics):
@@ -237,7 +285,9 @@ class GenerationState:
             return self._check_topics() if self.rejoin_reason is None else []
         if self._pending_assignment is not None:
             self._resume_assignment(
-                lambda inquiry, shapes: inquiry.resume({topic.name: topic.partitions for topic in seen}, shapes)
+                lambda inquiry, shapes: inquiry.resume(
+                    {topic.name: topic.partitions for topic in seen}, shapes
+                )
             )
         elif generation.assignments is None:
             self._assign_partitions()
@@ -252,7 +302,10 @@ class GenerationState:
         assert assignor is not None
         shapes = self._metadata.topic_shapes(generation.topics)
         self._set_assignment(
-            shapes, assign_partitions(assignor, shapes, generation.group_subscription.members, checks=self._cooperative)
+            shapes,
+            assign_partitions(
+                assignor, shapes, generation.group_subscription.members, checks=self._cooperative
+            ),
         )
 
     def apply_query_answer(self, answer: Any) -> list[Offer]:
@@ -267,12 +320,18 @@ class GenerationState:
         self._resume_assignment(lambda inquiry, shapes: inquiry.fail(error, shapes))
         return []
 
-    def _resume_assignment(self, step: Callable[[PendingAssignment, Cluster], EncodedAssignments | None]) -> None:
+    def _resume_assignment(
+        self, step: Callable[[PendingAssignment, Cluster], EncodedAssignments | None]
+    ) -> None:
         if self._pending_assignment is not None:
             shapes = self._metadata.topic_shapes(self.generation.topics)
-            self._set_assignment(shapes, step(self._pending_assignment, shapes) or self._pending_assignment)
+            self._set_assignment(
+                shapes, step(self._pending_assignment, shapes) or self._pending_assignment
+            )
 
-    def _set_assignment(self, shapes: Cluster, outcome: EncodedAssignments | PendingAssignment) -> None:
+    def _set_assignment(
+        self, shapes: Cluster, outcome: EncodedAssignments | PendingAssignment
+    ) -> None:
         if isinstance(outcome, PendingAssignment):
             self._pending_assignment = outcome
         else:
@@ -317,7 +376,11 @@ class GenerationState:
         """
         ids = self._metadata.topic_ids_of(self._assigned.partitions)
         self._topic_ids = ids | self._topic_ids
-        same = (parts for parts in self._assigned.partitions if ids.get(parts.topic) == self._topic_ids.get(parts.topic))
+        same = (
+            parts
+            for parts in self._assigned.partitions
+            if ids.get(parts.topic) == self._topic_ids.get(parts.topic)
+        )
         offers = self.ownership.set_target(self.incarnation, self._metadata.to_assignment(same))
         self.rejoin_if_outdated()
         again = next((topic for topic, now in ids.items() if now != self._topic_ids[topic]), None)
@@ -346,7 +409,11 @@ class GenerationState:
 
     def _has_missing_partitions(self) -> bool:
         shapes = self._metadata.topic_shapes(self.generation.topics)
-        known = ((shapes[topic].partitions, numbers) for topic, numbers in self._assigned.partitions if topic in shapes)
+        known = (
+            (shapes[topic].partitions, numbers)
+            for topic, numbers in self._assigned.partitions
+            if topic in shapes
+        )
         return any(number >= count for count, numbers in known for number in numbers)
 
     def _update_generation(self, **news: Any) -> None:

@@ -11,13 +11,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.member.assignors.checks import check_cooperative, check_given, partitions_of
-from apportion.member.assignors.interface import AssignmentQueries, Assignor, Cluster, Given, Subscription
+from apportion.member.assignors.interface import (
+    AssignmentQueries,
+    Assignor,
+    Cluster,
+    Given,
+    Subscription,
+)
 from apportion.member.assignors.serde import decode_subscription, encode_assignment
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 
 T = TypeVar("T")
-TRUSTED = "cooperative-sticky"  # it never gives away what another still has, and knows better than the check whose word is stale
+# it never gives away what another still has, and knows better than the check whose word is stale
+TRUSTED = "cooperative-sticky"
 
 
 class GroupSubscription(NamedTuple):
@@ -33,7 +40,9 @@ class GroupSubscription(NamedTuple):
     @property
     def topics(self) -> tuple[str, ...]:
         """All subscribed topics, in order of name."""
-        return tuple(sorted(dict.fromkeys(topic for said in self.members.values() for topic in said.topics)))
+        return tuple(
+            sorted(dict.fromkeys(topic for said in self.members.values() for topic in said.topics))
+        )
 
 
 def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> GroupSubscription:
@@ -63,7 +72,13 @@ class EncodedAssignments(NamedTuple):
 class PendingAssignment:
     """An assignor's generator, paused at a query to the cluster. query: what it asks now."""
 
-    def __init__(self, assignor: Assignor, asking: AssignmentQueries, members: Mapping[str, Subscription], checks: bool) -> None:
+    def __init__(
+        self,
+        assignor: Assignor,
+        asking: AssignmentQueries,
+        members: Mapping[str, Subscription],
+        checks: bool,
+    ) -> None:
         self.query: Any = None
         self._assignor = assignor
         self._queries = asking
@@ -80,7 +95,9 @@ class PendingAssignment:
         return self._advance(lambda: self._queries.send(answer), cluster)
 
     def fail(self, error: Unanswerable | Refused, cluster: Cluster) -> EncodedAssignments | None:
-        """Tell the assignor that the query has no answer: Unanswerable for now, Refused for good."""
+        """Tell the assignor that the query has no answer: Unanswerable for now, Refused for
+        good.
+        """
         return self._advance(lambda: self._queries.throw(error), cluster)
 
     def _advance(self, step: Callable[[], Any], cluster: Cluster) -> EncodedAssignments | None:
@@ -110,14 +127,21 @@ def assign_partitions(
 
 
 def _plan(
-    assignor: Assignor, cluster: Cluster, said: Mapping[str, Subscription], given: dict[str, Given], *, checks: bool
+    assignor: Assignor,
+    cluster: Cluster,
+    said: Mapping[str, Subscription],
+    given: dict[str, Given],
+    *,
+    checks: bool,
 ) -> EncodedAssignments:
     check_given(cluster, said, given)
     if checks and assignor.name != TRUSTED:
         check_cooperative(said, given)
     return EncodedAssignments(
         tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(given.get(member, Given())))
+            SyncGroupRequestAssignment(
+                member_id=member, assignment=encode_assignment(given.get(member, Given()))
+            )
             for member in said
         ),
         has_pending_revocation=checks and has_pending_revocation(said, given),
@@ -144,4 +168,7 @@ def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
     """Return an assignor's exception as Refused; one that it raised as Refused stays as it is."""
     if isinstance(error, Refused):
         return error
-    return Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}")
+    return Refused(
+        Code.INVALID_REQUEST,
+        f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",
+    )

@@ -64,17 +64,22 @@ class ClassicMember:
         self._coordinator_known = False
         self._in_flight: FindCoordinator | SendToCoordinator | None = None
         self._last_request_id = 0
-        self._backoff = Backoff(settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms)
+        self._backoff = Backoff(
+            settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms
+        )
         self._refresh = MetadataRefresh()
         self._heartbeat_at_ms = self._follow_up_at_ms = 0
         self._poll_deadline_ms: int | None = None
         self._becomes_stale = False
         self._last_accepted_ms: int | None = None
-        self._sent_ms = self._confirmed_ms = 0  # when the last request went out, and the last one that was accepted
+        # when the last request went out, and the last one that was accepted
+        self._sent_ms = self._confirmed_ms = 0
 
     def view(self) -> View:
         """Return a snapshot of the member; its epoch is the generation, -1 without one."""
-        return self._generation.view(self._member_id, self.state, self._last_accepted_ms, self._error)
+        return self._generation.view(
+            self._member_id, self.state, self._last_accepted_ms, self._error
+        )
 
     def wake_at(self) -> int | None:
         """Return when the member next needs a Tick; None while it waits for others."""
@@ -102,24 +107,36 @@ class ClassicMember:
                 self._leave(actions, for_good)
             case Rejoin(why):
                 self._generation.rejoin_reason = why
-            case CoordinatorFound(request_id) if flight is not None and request_id == flight.request_id:
+            case CoordinatorFound(request_id) if (
+                flight is not None and request_id == flight.request_id
+            ):
                 self._in_flight, self._coordinator_known = None, True
-            case Answered(request_id, response) if isinstance(flight, SendToCoordinator) and request_id == flight.request_id:
+            case Answered(request_id, response) if (
+                isinstance(flight, SendToCoordinator) and request_id == flight.request_id
+            ):
                 self._in_flight = None
                 self._answered(flight.request, response, actions, now)
-            case Unanswered(request_id, why, code) if flight is not None and request_id == flight.request_id:
+            case Unanswered(request_id, why, code) if (
+                flight is not None and request_id == flight.request_id
+            ):
                 self._in_flight = None
                 self._unanswered(flight, why, code, actions, now)
-            case MetadataFetched(request_id, seen) if look is not None and self._refresh.take_answer(request_id):
+            case MetadataFetched(request_id, seen) if (
+                look is not None and self._refresh.take_answer(request_id)
+            ):
                 self._apply_metadata(look, seen, actions, now)
             case QueryAnswered(request_id, answer) if self._refresh.take_answer(request_id):
                 self._apply(lambda: self._generation.apply_query_answer(answer), actions, now)
             case Unanswered(request_id, why, code) if self._refresh.take_answer(request_id):
                 if isinstance(look, QueryCluster):
-                    self._apply(lambda: self._generation.apply_query_failure(why, code), actions, now)
+                    self._apply(
+                        lambda: self._generation.apply_query_failure(why, code), actions, now
+                    )
                 self._refresh.schedule(now, self.settings.backoff_limit_ms)
                 actions.append(Note("warning", f"{self._label()} cannot look up its topics: {why}"))
-            case Tick() if self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms:
+            case Tick() if (
+                self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms
+            ):
                 self._leave_as_stale(actions)
             case Tick() if self._has_follow_up and now.mono_ms >= self._follow_up_at_ms:
                 self._generation.rejoin_for_follow_up()
@@ -139,7 +156,10 @@ class ClassicMember:
             self._generation.rejoin_if_outdated()
 
     def _adopt(self, incarnation: int, adopted: Assignment) -> None:
-        if incarnation == self._generation.incarnation and self.state in (MembershipState.JOINING, *IN_A_GENERATION):
+        if incarnation == self._generation.incarnation and self.state in (
+            MembershipState.JOINING,
+            *IN_A_GENERATION,
+        ):
             changed = self._generation.ownership.adopt(adopted)
             if changed and self.state in IN_A_GENERATION:
                 self._generation.rejoin_if_outdated()
@@ -160,14 +180,20 @@ class ClassicMember:
         if self.state in SILENT or self.state is MembershipState.LEAVING:
             return
         limit = self.settings.poll_limit_ms
-        actions.append(Note("warning", f"{self._label()} leaves: its owner did not come back within {limit} ms"))
+        actions.append(
+            Note(
+                "warning", f"{self._label()} leaves: its owner did not come back within {limit} ms"
+            )
+        )
         actions.append(self._lost())
         self._generation.ownership, self._becomes_stale = OwnedPartitions(), True
         self._start_leaving(actions)
 
     def _start_leaving(self, actions: list[Action], for_good: bool = False) -> None:
         """Send LeaveGroup if the coordinator knows the member; a static one keeps its place."""
-        nothing_to_say = not self._member_id or (self.settings.instance_id is not None and not for_good)
+        nothing_to_say = not self._member_id or (
+            self.settings.instance_id is not None and not for_good
+        )
         if nothing_to_say or not self._coordinator_known:
             self._finish_leaving(actions, heard=nothing_to_say)
         else:
@@ -175,7 +201,9 @@ class ClassicMember:
 
     # the coordinator
 
-    def _answered(self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant) -> None:
+    def _answered(
+        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+    ) -> None:
         if self.state is MembershipState.LEAVING:
             if isinstance(request, LeaveGroupRequest) and isinstance(response, LeaveGroupResponse):
                 codes = [response.error_code, *(member.error_code for member in response.members)]
@@ -197,8 +225,12 @@ class ClassicMember:
         elif meant is Reaction.FIND_COORDINATOR:
             self._coordinator_known = False
             self._retry(request, now, free=1)
-        elif meant is Reaction.RETRY or (meant is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)):
-            actions.append(Note("warning", f"{api} of {self._label()}: {code.name}: {code.sentence}"))
+        elif meant is Reaction.RETRY or (
+            meant is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)
+        ):
+            actions.append(
+                Note("warning", f"{api} of {self._label()}: {code.name}: {code.sentence}")
+            )
             self._retry(request, now)
         else:
             self._member_id = ""
@@ -220,11 +252,15 @@ class ClassicMember:
     def _record_contact(self, now: Instant) -> None:
         self._last_accepted_ms, self._confirmed_ms = now.mono_ms, self._sent_ms
 
-    def _rejoin_next_generation(self, request: MemberRequest, code: Code, actions: list[Action], now: Instant) -> None:
+    def _rejoin_next_generation(
+        self, request: MemberRequest, code: Code, actions: list[Action], now: Instant
+    ) -> None:
         self._record_contact(now)
         if isinstance(request, HeartbeatRequest):
             self._backoff.record_success()
-            self._generation.rejoin_reason = self._generation.rejoin_reason or "the group rebalances"
+            self._generation.rejoin_reason = (
+                self._generation.rejoin_reason or "the group rebalances"
+            )
         else:
             self._retry(request, now, free=1)
 
@@ -239,7 +275,12 @@ class ClassicMember:
             self._enter(MembershipState.JOINING)
 
     def _unanswered(
-        self, flight: FindCoordinator | SendToCoordinator, why: str, code: Code, actions: list[Action], now: Instant
+        self,
+        flight: FindCoordinator | SendToCoordinator,
+        why: str,
+        code: Code,
+        actions: list[Action],
+        now: Instant,
     ) -> None:
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, heard=False)
@@ -253,9 +294,13 @@ class ClassicMember:
             else:
                 self._backoff.record_failure(now)
 
-    def _lose_membership(self, code: Code, keeps_id: bool, actions: list[Action], now: Instant) -> None:
+    def _lose_membership(
+        self, code: Code, keeps_id: bool, actions: list[Action], now: Instant
+    ) -> None:
         number = self._generation.generation.number
-        actions.append(Note("warning", f"{self._label()} lost its place in generation {number}: {code.name}"))
+        actions.append(
+            Note("warning", f"{self._label()} lost its place in generation {number}: {code.name}")
+        )
         actions.append(self._lost())
         if not keeps_id:
             self._member_id = ""
@@ -274,28 +319,43 @@ class ClassicMember:
 
     def _synced(self, answer: SyncGroupResponse, actions: list[Action], now: Instant) -> None:
         self._apply(lambda: self._generation.apply_sync(answer), actions, now)
-        if self.state is MembershipState.SYNCING and (why := self._generation.rejoin_reason) and self._generation.may_sync:
+        if (
+            self.state is MembershipState.SYNCING
+            and (why := self._generation.rejoin_reason)
+            and self._generation.may_sync
+        ):
             actions.append(Note("warning", f"{self._label()} joins again: {why}"))
             self._backoff.record_failure(now, free=1)
             self._enter(MembershipState.JOINING)
 
     def _apply_metadata(
-        self, look: FetchMetadata | QueryCluster, seen: tuple[TopicDescription, ...], actions: list[Action], now: Instant
+        self,
+        look: FetchMetadata | QueryCluster,
+        seen: tuple[TopicDescription, ...],
+        actions: list[Action],
+        now: Instant,
     ) -> None:
-        names = look.names if isinstance(look, FetchMetadata) else tuple(topic.name for topic in seen)
-        if self.state not in IN_A_GENERATION:  # asked in a generation that the member has left to join the next
+        names = (
+            look.names if isinstance(look, FetchMetadata) else tuple(topic.name for topic in seen)
+        )
+        # asked in a generation that the member has left to join the next
+        if self.state not in IN_A_GENERATION:
             self._metadata.replace_topics(names, seen)
             return
         self._apply(lambda: self._generation.apply_metadata(names, seen), actions, now)
 
-    def _apply(self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant) -> None:
+    def _apply(
+        self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant
+    ) -> None:
         """Apply a change to the generation, and set when to look at topics and when to rejoin."""
         self._change_generation(change, actions)
         self._refresh.schedule(now, self._generation.metadata_delay_ms)
         if (follow_up := self._generation.follow_up) is not None:
             self._follow_up_at_ms = now.mono_ms + max(0, follow_up.at_ms - now.wall_ms)
 
-    def _change_generation(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:
+    def _change_generation(
+        self, change: Callable[[], Sequence[Action]], actions: list[Action]
+    ) -> None:
         """Apply a change; fail if it raises Refused, else follow the state that results."""
         try:
             actions += change()
@@ -306,7 +366,10 @@ class ClassicMember:
 
     def _rejoin_if_possible(self, actions: list[Action]) -> None:
         """Rejoin if needed, once the owner uses nothing that it may not keep meanwhile."""
-        if self._generation.rejoin_reason is not None and self.state in (MembershipState.RECONCILING, MembershipState.STABLE):
+        if self._generation.rejoin_reason is not None and self.state in (
+            MembershipState.RECONCILING,
+            MembershipState.STABLE,
+        ):
             self._change_generation(self._generation.revoke_before_rejoin, actions)
             if self.state in IN_A_GENERATION and self._generation.may_rejoin:
                 self._enter(MembershipState.JOINING)
@@ -328,7 +391,11 @@ class ClassicMember:
         """Begin an incarnation with an empty state; number 0: the member is in no group now."""
         old = self._generation
         self._generation = GenerationState(
-            self.settings, self._metadata, old.incarnation + number, old.topics, farewell=old.farewell
+            self.settings,
+            self._metadata,
+            old.incarnation + number,
+            old.topics,
+            farewell=old.farewell,
         )
 
     def _lost(self) -> Lost:
@@ -336,7 +403,9 @@ class ClassicMember:
 
     def _finish_leaving(self, actions: list[Action], *, heard: bool) -> None:
         if self.state is not MembershipState.UNSUBSCRIBED:
-            self._enter(MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED)
+            self._enter(
+                MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
+            )
         self._reset_generation(0)
         self._member_id, self._in_flight, self._refresh = "", None, MetadataRefresh()
         if not self._becomes_stale:
@@ -351,32 +420,57 @@ class ClassicMember:
 
     def _rearm_poll(self, now: Instant) -> None:
         limit = self.settings.poll_limit_ms
-        self._poll_deadline_ms = None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
+        self._poll_deadline_ms = (
+            None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
+        )
 
     @property
     def _may_refresh(self) -> bool:
-        return self._refresh.in_flight is None and self.state in IN_A_GENERATION and self._generation.has_query
+        return (
+            self._refresh.in_flight is None
+            and self.state in IN_A_GENERATION
+            and self._generation.has_query
+        )
 
     @property
     def _has_follow_up(self) -> bool:
-        return self._generation.follow_up is not None and self.state in (MembershipState.RECONCILING, MembershipState.STABLE)
+        return self._generation.follow_up is not None and self.state in (
+            MembershipState.RECONCILING,
+            MembershipState.STABLE,
+        )
 
     def _refresh_if_due(self, actions: list[Action], now: Instant) -> None:
         if self._may_refresh and now.mono_ms >= self._refresh.not_before_ms:
             self._last_request_id += 1
             actions.append(
-                self._refresh.start(self._last_request_id, self._generation.watched_topics(), self._generation.pending_query)
+                self._refresh.start(
+                    self._last_request_id,
+                    self._generation.watched_topics(),
+                    self._generation.pending_query,
+                )
             )
 
     def _due_at(self) -> int:
-        at_once = self.state is MembershipState.JOINING or (self.state is MembershipState.SYNCING and self._generation.may_sync)
-        return self._backoff.not_before_ms if at_once else max(self._heartbeat_at_ms, self._backoff.not_before_ms)
+        at_once = self.state is MembershipState.JOINING or (
+            self.state is MembershipState.SYNCING and self._generation.may_sync
+        )
+        return (
+            self._backoff.not_before_ms
+            if at_once
+            else max(self._heartbeat_at_ms, self._backoff.not_before_ms)
+        )
 
     def _send_if_due(self, actions: list[Action], now: Instant) -> None:
         leaving = self.state is MembershipState.LEAVING
-        if self.state in SILENT or (not leaving and (self._in_flight is not None or now.mono_ms < self._due_at())):
+        if self.state in SILENT or (
+            not leaving and (self._in_flight is not None or now.mono_ms < self._due_at())
+        ):
             return
-        if leaving and isinstance(self._in_flight, SendToCoordinator) and isinstance(self._in_flight.request, LeaveGroupRequest):
+        if (
+            leaving
+            and isinstance(self._in_flight, SendToCoordinator)
+            and isinstance(self._in_flight.request, LeaveGroupRequest)
+        ):
             return
         self._last_request_id += 1
         if not self._coordinator_known:
@@ -388,9 +482,14 @@ class ClassicMember:
                 self._fail(refused.code, refused.why, actions)
                 self._send_if_due(actions, now)  # a goodbye, if anything
                 return
-            self._sent_ms, self._heartbeat_at_ms = now.mono_ms, now.mono_ms + self.settings.heartbeat_interval_ms
+            self._sent_ms, self._heartbeat_at_ms = (
+                now.mono_ms,
+                now.mono_ms + self.settings.heartbeat_interval_ms,
+            )
             parks = isinstance(request, JoinGroupRequest | SyncGroupRequest)
             self._in_flight = SendToCoordinator(
-                self._last_request_id, request, self.settings.join_timeout_ms if parks else self.settings.request_timeout_ms
+                self._last_request_id,
+                request,
+                self.settings.join_timeout_ms if parks else self.settings.request_timeout_ms,
             )
         actions.append(self._in_flight)

@@ -9,7 +9,13 @@ from typing import Any
 
 from apportion.machine import Instant
 from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
-from apportion.member.membership import Assignment, FetchMetadata, QueryCluster, TopicDescription, assignment
+from apportion.member.membership import (
+    Assignment,
+    FetchMetadata,
+    QueryCluster,
+    TopicDescription,
+    assignment,
+)
 from apportion.topics import IdPartition, TopicId
 
 
@@ -40,7 +46,11 @@ class TopicMetadataCache:
     def to_assignment(self, parts: Iterable[TopicParts]) -> Assignment:
         """Return these partitions by their topics' current ids, without those that do not exist."""
         flat = ((topic, number) for topic, numbers in parts for number in numbers)
-        return assignment(IdPartition(self._seen[topic].id, number) for topic, number in flat if self._has(topic, number))
+        return assignment(
+            IdPartition(self._seen[topic].id, number)
+            for topic, number in flat
+            if self._has(topic, number)
+        )
 
     def topic_ids(self) -> dict[str, TopicId]:
         """Return the id of every topic that exists, as last seen."""
@@ -65,7 +75,11 @@ class TopicMetadataCache:
 
     def topic_shapes(self, names: Iterable[str]) -> dict[str, TopicShape]:
         """Return the named topics that exist, in the form that an assignor takes."""
-        return {name: TopicShape(topic.partitions, topic.racks) for name in names if (topic := self._seen.get(name)) is not None}
+        return {
+            name: TopicShape(topic.partitions, topic.racks)
+            for name in names
+            if (topic := self._seen.get(name)) is not None
+        }
 
     def _has(self, topic: str, number: int) -> bool:
         seen = self._seen.get(topic)
@@ -94,9 +108,15 @@ class MetadataRefresh:
         """Drop what is in flight, and send nothing for `wait_ms`."""
         self.in_flight, self.not_before_ms = None, now.mono_ms + wait_ms
 
-    def start(self, request_id: int, names: tuple[str, ...], question: Any) -> FetchMetadata | QueryCluster:
+    def start(
+        self, request_id: int, names: tuple[str, ...], question: Any
+    ) -> FetchMetadata | QueryCluster:
         """Return the next request: the assignor's query if there is one, since the generation waits
         for it.
         """
-        self.in_flight = FetchMetadata(request_id, names) if question is None else QueryCluster(request_id, question)
+        self.in_flight = (
+            FetchMetadata(request_id, names)
+            if question is None
+            else QueryCluster(request_id, question)
+        )
         return self.in_flight

@@ -44,14 +44,22 @@ class OwnedPartitions:
     def set_target(self, incarnation: int, target: Assignment) -> list[Offer]:
         """Set the target; return the offer for the owner, or nothing if the target is unchanged."""
         before, self.target = self.target, target
-        return [] if target == before else [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
+        return (
+            []
+            if target == before
+            else [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
+        )
 
-    def restrict_target(self, incarnation: int, may_keep: Callable[[IdPartition], bool]) -> list[Offer]:
+    def restrict_target(
+        self, incarnation: int, may_keep: Callable[[IdPartition], bool]
+    ) -> list[Offer]:
         """Reduce the target to the partitions that may be kept.
 
         Return the offer as `set_target` does.
         """
-        return self.set_target(incarnation, tuple(partition for partition in self.target or () if may_keep(partition)))
+        return self.set_target(
+            incarnation, tuple(partition for partition in self.target or () if may_keep(partition))
+        )
 
     def adopt(self, adopted: Assignment) -> bool:
         """Record what the owner uses now.

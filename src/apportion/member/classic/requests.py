@@ -3,7 +3,13 @@
 from dataclasses import dataclass, field, replace
 
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Assignor, Given, Subscription, TopicParts, TopicShape
+from apportion.member.assignors.interface import (
+    Assignor,
+    Given,
+    Subscription,
+    TopicParts,
+    TopicShape,
+)
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.leader import GroupSubscription, call_assignor
@@ -112,7 +118,10 @@ def join_request(
         protocol_type=PROTOCOL_TYPE,
         protocols=tuple(
             JoinGroupRequestProtocol(
-                name=assignor.name, metadata=encode_subscription(replace(said, user_data=user_data_of(assignor, topics)))
+                name=assignor.name,
+                metadata=encode_subscription(
+                    replace(said, user_data=user_data_of(assignor, topics))
+                ),
             )
             for assignor in mine.assignors
         ),
@@ -124,7 +133,10 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
     """Return the assignor's user data. Raises Refused if the assignor fails or returns no bytes."""
     data = call_assignor(assignor, lambda: assignor.user_data(topics))
     if data is not None and not isinstance(data, bytes):
-        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes")
+        raise Refused(
+            Code.INVALID_REQUEST,
+            f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes",
+        )
     return data
 
 
@@ -134,9 +146,14 @@ def failure_text(mine: ClassicSettings, code: Code) -> str:
     """
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
-        return f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's {limits}."
+        return (
+            f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's "
+            f"{limits}."
+        )
     if code is Code.INCONSISTENT_GROUP_PROTOCOL:
-        return f"{code.sentence} It offers {', '.join(assignor.name for assignor in mine.assignors)}."
+        return (
+            f"{code.sentence} It offers {', '.join(assignor.name for assignor in mine.assignors)}."
+        )
     return code.sentence
 
 
@@ -154,14 +171,21 @@ def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) 
     )
 
 
-def heartbeat_request(mine: ClassicSettings, member_id: str, generation: Generation) -> HeartbeatRequest:
+def heartbeat_request(
+    mine: ClassicSettings, member_id: str, generation: Generation
+) -> HeartbeatRequest:
     """Return the Heartbeat request of this generation."""
     return HeartbeatRequest(
-        group_id=mine.group_id, generation_id=generation.number, member_id=member_id, group_instance_id=mine.instance_id
+        group_id=mine.group_id,
+        generation_id=generation.number,
+        member_id=member_id,
+        group_instance_id=mine.instance_id,
     )
 
 
 def leave_request(mine: ClassicSettings, member_id: str) -> LeaveGroupRequest:
     """Return the LeaveGroup request."""
-    who = MemberIdentity(member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves")
+    who = MemberIdentity(
+        member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves"
+    )
     return LeaveGroupRequest(group_id=mine.group_id, members=(who,))

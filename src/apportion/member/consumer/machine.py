@@ -40,14 +40,20 @@ from apportion.member.membership import (
     to_wire,
 )
 from apportion.member.reactions import Reaction, reaction
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 NEXT = {  # state -> states it may go to
     MembershipState.UNSUBSCRIBED: {MembershipState.JOINING},
     MembershipState.JOINING: {MembershipState.RECONCILING, MembershipState.STABLE} | FROM_ANY_STATE,
-    MembershipState.RECONCILING: {MembershipState.ACKNOWLEDGING, MembershipState.STABLE} | FROM_ANY_STATE,
-    MembershipState.ACKNOWLEDGING: {MembershipState.RECONCILING, MembershipState.STABLE} | FROM_ANY_STATE,
-    MembershipState.STABLE: {MembershipState.RECONCILING, MembershipState.ACKNOWLEDGING} | FROM_ANY_STATE,
+    MembershipState.RECONCILING: {MembershipState.ACKNOWLEDGING, MembershipState.STABLE}
+    | FROM_ANY_STATE,
+    MembershipState.ACKNOWLEDGING: {MembershipState.RECONCILING, MembershipState.STABLE}
+    | FROM_ANY_STATE,
+    MembershipState.STABLE: {MembershipState.RECONCILING, MembershipState.ACKNOWLEDGING}
+    | FROM_ANY_STATE,
     MembershipState.LEAVING: {MembershipState.UNSUBSCRIBED, MembershipState.STALE},
     MembershipState.STALE: {MembershipState.JOINING, MembershipState.UNSUBSCRIBED},
     MembershipState.FATAL: {MembershipState.UNSUBSCRIBED},
@@ -99,12 +105,15 @@ class ConsumerMember:
         self._topics: tuple[str, ...] = ()
         self._target: Assignment | None = None
         self._owned: Assignment = ()
-        self._last_sent: tuple[tuple[str, ...], Assignment] | None = None  # topics and owned as last sent; None: say everything
+        # topics and owned as last sent; None: say everything
+        self._last_sent: tuple[tuple[str, ...], Assignment] | None = None
         self._error: Failed | None = None
         self._coordinator_known = False
         self._in_flight: int | None = None  # the request, or the search, that is under way
         self._last_request_id = 0
-        self._backoff = Backoff(settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms)
+        self._backoff = Backoff(
+            settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms
+        )
         self._interval_ms = 0
         self._heartbeat_at_ms = 0
         self._poll_deadline_ms: int | None = None
@@ -146,13 +155,17 @@ class ConsumerMember:
                 self._leave(actions, for_good)
             case CoordinatorFound(request_id) if request_id == self._in_flight:
                 self._in_flight, self._coordinator_known = None, True
-            case Answered(request_id, ConsumerGroupHeartbeatResponse() as response) if request_id == self._in_flight:
+            case Answered(request_id, ConsumerGroupHeartbeatResponse() as response) if (
+                request_id == self._in_flight
+            ):
                 self._in_flight = None
                 self._answered(response, actions, now)
             case Unanswered(request_id, why, code) if request_id == self._in_flight:
                 self._in_flight = None
                 self._unanswered(why, code, actions, now)
-            case Tick() if self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms:
+            case Tick() if (
+                self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms
+            ):
                 self._leave_as_stale(actions, now)
             case _:
                 pass
@@ -173,7 +186,8 @@ class ConsumerMember:
             MembershipState.ACKNOWLEDGING,
             MembershipState.STABLE,
         ):
-            return  # the word of an earlier incarnation, or of a member that is no longer in the group
+            # the word of an earlier incarnation, or of a member that is no longer in the group
+            return
         if minus(minus(adopted, self._owned), self._target or ()):
             return  # an offer that was taken back since: another member may have got it
         if adopted != self._owned:
@@ -190,10 +204,19 @@ class ConsumerMember:
         if self.state is MembershipState.LEAVING:
             return
         self._leaves_for_good = for_good or self.settings.instance_id is None
-        if self.state is MembershipState.JOINING or self.state in SILENT or not self._coordinator_known:
-            in_doubt = self.state is MembershipState.JOINING and self._in_flight is not None and self._coordinator_known
+        if (
+            self.state is MembershipState.JOINING
+            or self.state in SILENT
+            or not self._coordinator_known
+        ):
+            in_doubt = (
+                self.state is MembershipState.JOINING
+                and self._in_flight is not None
+                and self._coordinator_known
+            )
             if not in_doubt:
-                # A member with an epoch that goes silent stays in the group until its session expires.
+                # A member with an epoch that goes silent stays in the group until its session
+                # expires.
                 self._finish_leaving(actions, heard=self._epoch == JOIN)
                 return
         self._enter(MembershipState.LEAVING)
@@ -203,7 +226,13 @@ class ConsumerMember:
         if self.state in SILENT or self.state is MembershipState.LEAVING:
             return
         limit = self.settings.poll_limit_ms
-        actions.append(Note("warning", f"member {self.settings.member_id} leaves: its owner did not come back within {limit} ms"))
+        actions.append(
+            Note(
+                "warning",
+                f"member {self.settings.member_id} leaves: its owner did not come back "
+                f"within {limit} ms",
+            )
+        )
         actions.append(Lost(self._incarnation, self._owned))
         self._owned, self._target = (), None
         self._becomes_stale = True
@@ -214,7 +243,9 @@ class ConsumerMember:
 
     # the coordinator
 
-    def _answered(self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant) -> None:
+    def _answered(
+        self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
+    ) -> None:
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, heard=response.error_code == Code.NONE)
             return
@@ -226,19 +257,26 @@ class ConsumerMember:
         code = Code.of(response.error_code)
         why = response.error_message or code.sentence
         if code is Code.GROUP_ID_NOT_FOUND and self.state is MembershipState.JOINING:
-            meant = Reaction.RETRY_FOR_A_TIME  # a classic group that may not be upgraded, or not now
+            # a classic group that may not be upgraded, or not now
+            meant = Reaction.RETRY_FOR_A_TIME
         if meant is Reaction.REJOIN:
             self._lose_membership(code, actions, now)
         elif meant is Reaction.FIND_COORDINATOR:
             self._coordinator_known = False
             self._pause(now, free=1)
-        elif meant is Reaction.RETRY or (meant is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)):
-            actions.append(Note("warning", f"heartbeat of {self.settings.member_id}: {code.name}: {why}"))
+        elif meant is Reaction.RETRY or (
+            meant is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)
+        ):
+            actions.append(
+                Note("warning", f"heartbeat of {self.settings.member_id}: {code.name}: {why}")
+            )
             self._pause(now)
         else:
             self._fail(code, why, actions)
 
-    def _accepted(self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant) -> None:
+    def _accepted(
+        self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
+    ) -> None:
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
         self._backoff.record_success()
@@ -252,10 +290,19 @@ class ConsumerMember:
         else:
             return
         if target != self._target:  # None until now, if it has just joined
-            actions.append(Offer(self._incarnation, target, minus(self._owned, target), minus(target, self._owned)))
+            actions.append(
+                Offer(
+                    self._incarnation,
+                    target,
+                    minus(self._owned, target),
+                    minus(target, self._owned),
+                )
+            )
         self._target = target
         if self.state is not MembershipState.ACKNOWLEDGING:  # what was adopted is said first
-            self._enter(MembershipState.STABLE if target == self._owned else MembershipState.RECONCILING)
+            self._enter(
+                MembershipState.STABLE if target == self._owned else MembershipState.RECONCILING
+            )
 
     def _unanswered(self, why: str, code: Code, actions: list[Action], now: Instant) -> None:
         self._last_sent = None
@@ -265,11 +312,19 @@ class ConsumerMember:
             self._fail(code, why, actions)
         else:
             self._coordinator_known = False
-            actions.append(Note("warning", f"no answer for member {self.settings.member_id}: {why}"))
+            actions.append(
+                Note("warning", f"no answer for member {self.settings.member_id}: {why}")
+            )
             self._pause(now)
 
     def _lose_membership(self, code: Code, actions: list[Action], now: Instant) -> None:
-        actions.append(Note("warning", f"member {self.settings.member_id} lost its place at epoch {self._epoch}: {code.name}"))
+        actions.append(
+            Note(
+                "warning",
+                f"member {self.settings.member_id} lost its place at epoch {self._epoch}: "
+                f"{code.name}",
+            )
+        )
         rejoining = self._epoch == JOIN
         actions.append(Lost(self._incarnation, self._owned))
         self._join(now)
@@ -284,21 +339,32 @@ class ConsumerMember:
 
     def _join(self, now: Instant) -> None:
         self._enter(MembershipState.JOINING)
-        self._epoch, self._owned, self._target, self._last_sent, self._error = JOIN, (), None, None, None
+        self._epoch, self._owned, self._target, self._last_sent, self._error = (
+            JOIN,
+            (),
+            None,
+            None,
+            None,
+        )
         self._incarnation += 1
         self._heartbeat_at_ms = now.mono_ms
         self._backoff.reset_delay(now)
 
     def _finish_leaving(self, actions: list[Action], *, heard: bool) -> None:
         if self.state is not MembershipState.UNSUBSCRIBED:
-            self._enter(MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED)
+            self._enter(
+                MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
+            )
         self._epoch, self._owned, self._target, self._in_flight = JOIN, (), None, None
         if not self._becomes_stale:
             actions.append(Left(heard))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
         if code is Code.UNSUPPORTED_VERSION:
-            why = f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so choose the classic protocol"
+            why = (
+                f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
+                "choose the classic protocol"
+            )
         self._error = Failed(code, why)
         self._poll_deadline_ms = None
         actions += [Lost(self._incarnation, self._owned), self._error]
@@ -312,17 +378,27 @@ class ConsumerMember:
 
     def _rearm_poll(self, now: Instant) -> None:
         limit = self.settings.poll_limit_ms
-        self._poll_deadline_ms = None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
+        self._poll_deadline_ms = (
+            None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
+        )
 
     # heartbeats
 
     def _due_at(self) -> int:
         not_before_ms = self._backoff.not_before_ms
-        return not_before_ms if self.state in WITHOUT_INTERVAL else max(self._heartbeat_at_ms, not_before_ms)
+        return (
+            not_before_ms
+            if self.state in WITHOUT_INTERVAL
+            else max(self._heartbeat_at_ms, not_before_ms)
+        )
 
     def _send_if_due(self, actions: list[Action], now: Instant) -> None:
         leaving = self.state is MembershipState.LEAVING
-        if self.state in SILENT or (self._in_flight is not None and not leaving) or (not leaving and now.mono_ms < self._due_at()):
+        if (
+            self.state in SILENT
+            or (self._in_flight is not None and not leaving)
+            or (not leaving and now.mono_ms < self._due_at())
+        ):
             return
         if leaving and self._has_sent_leave():
             return
@@ -332,7 +408,11 @@ class ConsumerMember:
             actions.append(FindCoordinator(self._last_request_id, self.settings.group_id))
             return
         self._heartbeat_at_ms = now.mono_ms + self._interval_ms
-        actions.append(SendToCoordinator(self._last_request_id, self._build_heartbeat(), self.settings.request_timeout_ms))
+        actions.append(
+            SendToCoordinator(
+                self._last_request_id, self._build_heartbeat(), self.settings.request_timeout_ms
+            )
+        )
 
     def _has_sent_leave(self) -> bool:
         return self._epoch < 0
@@ -346,14 +426,21 @@ class ConsumerMember:
         if self.state is MembershipState.LEAVING:
             self._epoch = LEAVE_FOR_GOOD if self._leaves_for_good else LEAVE_FOR_NOW
             return ConsumerGroupHeartbeatRequest(
-                group_id=mine.group_id, member_id=mine.member_id, member_epoch=self._epoch, instance_id=mine.instance_id
+                group_id=mine.group_id,
+                member_id=mine.member_id,
+                member_epoch=self._epoch,
+                instance_id=mine.instance_id,
             )
         full = self._last_sent is None
         topics, before = self._last_sent or (None, None)
         owned = acknowledged(self._owned, self._target)
         self._last_sent = (self._topics, owned)
         if self.state is MembershipState.ACKNOWLEDGING:
-            self._enter(MembershipState.STABLE if self._owned == self._target else MembershipState.RECONCILING)
+            self._enter(
+                MembershipState.STABLE
+                if self._owned == self._target
+                else MembershipState.RECONCILING
+            )
         return ConsumerGroupHeartbeatRequest(
             group_id=mine.group_id,
             member_id=mine.member_id,

@@ -11,14 +11,50 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.assignors.interface import Cluster, Farewell, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
-from apportion.streams.assignor.client_metadata import OFFSET_SUMS_SINCE, ConsumerMetadata, host_or_none
+from apportion.member.assignors.interface import (
+    Cluster,
+    Farewell,
+    FollowUp,
+    Given,
+    Rebalance,
+    Subscription,
+    TopicParts,
+    by_topic,
+)
+from apportion.streams.assignor.client_metadata import (
+    OFFSET_SUMS_SINCE,
+    ConsumerMetadata,
+    host_or_none,
+)
 from apportion.streams.assignor.client_states import AssignmentConfigs
-from apportion.streams.leader import ConsumerAssignment, GroupAssignment, LeaderSettings, assign_as_leader
-from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.leader import (
+    ConsumerAssignment,
+    GroupAssignment,
+    LeaderSettings,
+    assign_as_leader,
+)
+from apportion.streams.metadata.codec import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from apportion.streams.metadata.model import (
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    FutureInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.streams.metadata.probing import MetadataVersions, next_subscription_version
-from apportion.streams.metadata.releases import Release, initial_metadata_version, is_eager, known_release
+from apportion.streams.metadata.releases import (
+    Release,
+    initial_metadata_version,
+    is_eager,
+    known_release,
+)
 from apportion.streams.topology import Topology
 from apportion.topics import TopicPartition
 
@@ -27,10 +63,15 @@ NEWEST_RELEASE = "4.3"
 
 ENDS = {
     AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Farewell(
-        Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing, of {sources}: make them, and start again"
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        "source topics are missing, of {sources}: make them, and start again",
     ),
-    AssignorError.ASSIGNMENT_ERROR: Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
-    AssignorError.SHUTDOWN_REQUESTED: Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+    AssignorError.ASSIGNMENT_ERROR: Farewell(
+        Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
+    ),
+    AssignorError.SHUTDOWN_REQUESTED: Farewell(
+        Code.INVALID_REQUEST, "an instance has asked all to shut down"
+    ),
 }
 """The errors of an assignment that end the member that hears them, and with what."""
 
@@ -91,12 +132,16 @@ class StreamsAssignor:
 
     name = NAME
 
-    def __init__(self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
+    ) -> None:
         """incarnation: returns the member's present incarnation."""
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
-            (Rebalance.EAGER,) if is_eager(settings.release, settings.upgrade_from) else (Rebalance.COOPERATIVE, Rebalance.EAGER)
+            (Rebalance.EAGER,)
+            if is_eager(settings.release, settings.upgrade_from)
+            else (Rebalance.COOPERATIVE, Rebalance.EAGER)
         )
         self.member_id = ""
         self.wall_ms = 0
@@ -108,8 +153,10 @@ class StreamsAssignor:
         self.notes: list[str] = []
         self._sent_version = self.used
         self._unique = 0
-        self._has_rejoined_for_endpoint = False  # it has joined again for its endpoint, which is still not known
-        self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
+        # it has joined again for its endpoint, which is still not known
+        self._has_rejoined_for_endpoint = False
+        # its plan for the present generation is in a lower version than all understand
+        self._leads_unfinished = False
 
     def forget_shutdown(self) -> None:
         """Forget a shutdown request (KIP-671), since the membership is over."""
@@ -146,21 +193,29 @@ class StreamsAssignor:
 
         Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
         """
-        may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
+        may_say = (
+            self.settings.release.newest_version >= OFFSET_SUMS_SINCE
+            or Rebalance.COOPERATIVE not in self.rebalances
+        )
         if may_say and self.sums_incarnation == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 
     # what a leader does
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
+    def assign(
+        self, cluster: Cluster, members: Mapping[str, Subscription]
+    ) -> Generator[Any, Any, dict[str, Given]]:
         """Assign all tasks, as the leader.
 
         A member that cannot be decoded or has another topology's topics gets nothing.
         """
         settings = self.settings
         wanted = settings.topology.source_topics
-        said = {member: self._decode_member(member, subscription, wanted) for member, subscription in sorted(members.items())}
+        said = {
+            member: self._decode_member(member, subscription, wanted)
+            for member, subscription in sorted(members.items())
+        }
         mine = LeaderSettings(
             member_id=self.member_id,
             topology=settings.topology,
@@ -175,17 +230,27 @@ class StreamsAssignor:
         self._leads_unfinished = plan.upgrade_pending
         return {member: _given(share) for member, share in plan.assignments.items()}
 
-    def _decode_member(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
+    def _decode_member(
+        self, member: str, subscription: Subscription, wanted: tuple[str, ...]
+    ) -> ConsumerMetadata:
         """Decode one consumer's metadata. wanted: the topics it has to read.
 
         Eager releases ignore owned partitions.
         """
         release = self.settings.release
         parts = subscription.owned if release.cooperative else ()
-        owned = tuple(TopicPartition(topic, number) for topic, numbers in parts for number in numbers)
-        missing = [topic for topic in wanted if topic not in subscription.topics] if subscription.topics != wanted else []
+        owned = tuple(
+            TopicPartition(topic, number) for topic, numbers in parts for number in numbers
+        )
+        missing = (
+            [topic for topic in wanted if topic not in subscription.topics]
+            if subscription.topics != wanted
+            else []
+        )
         if missing:
-            self.notes.append(f"{member} gets nothing: it does not read {missing[0]}, as this topology does")
+            self.notes.append(
+                f"{member} gets nothing: it does not read {missing[0]}, as this topology does"
+            )
         try:
             info = decode_subscription(subscription.user_data or b"", latest=release.newest_version)
         except DecodeError as error:
@@ -202,25 +267,40 @@ class StreamsAssignor:
         that cannot be.
         """
         if not given.user_data:
-            told = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
+            told = (
+                "the group hands out partitions and no tasks: it is none of Kafka Streams, "
+                "but of ordinary consumers"
+            )
             why = told if given.partitions else "the group's leader has no word for this member"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
             info = decode_assignment(given.user_data, latest=self.settings.release.newest_version)
         except DecodeError as error:
-            raise Refused(Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}") from error
+            raise Refused(
+                Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}"
+            ) from error
         if isinstance(info, FutureInfo):
-            why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.newest_version}"
+            why = (
+                f"the leader speaks metadata version {info.used}, this member understands "
+                f"{self.settings.release.newest_version}"
+            )
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         if info.error in ENDS:
             code, why = ENDS[AssignorError(info.error)]
             self.tasks = TaskShare()
-            return Farewell(code, why.format(sources=", ".join(self.settings.topology.external_topics)))
+            return Farewell(
+                code, why.format(sources=", ".join(self.settings.topology.external_topics))
+            )
         release, heard = self.settings.release, MetadataVersions(info.used, info.supported)
         step = next_subscription_version(self._sent_version, heard, release, self._leads_unfinished)
         self.used = step.used
         self.tasks = TaskShare(
-            generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
+            generation,
+            info.used,
+            _active(given.partitions, info),
+            info.standby,
+            info.active_hosts,
+            info.standby_hosts,
         )
         if step.rejoin_reason is not None:
             return FollowUp(0, step.rejoin_reason)
@@ -228,7 +308,11 @@ class StreamsAssignor:
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
         if info.next_rebalance_ms is None:
             return None
-        why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
+        why = (
+            "tasks are on their way from their owners"
+            if info.next_rebalance_ms == 0
+            else "warm-ups may have caught up"
+        )
         return FollowUp(info.next_rebalance_ms, why)
 
     def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
@@ -237,7 +321,10 @@ class StreamsAssignor:
         """
         host = host_or_none(self.settings.endpoint)
         unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
-        asks, self._has_rejoined_for_endpoint = unknown and not self._has_rejoined_for_endpoint, unknown
+        asks, self._has_rejoined_for_endpoint = (
+            unknown and not self._has_rejoined_for_endpoint,
+            unknown,
+        )
         return asks
 
 
@@ -245,14 +332,19 @@ def _given(share: ConsumerAssignment) -> Given:
     return Given(by_topic(share.partitions), encode_assignment(share.info))
 
 
-def _active(parts: tuple[TopicParts, ...], info: AssignmentInfo) -> dict[TaskId, tuple[TopicPartition, ...]]:
+def _active(
+    parts: tuple[TopicParts, ...], info: AssignmentInfo
+) -> dict[TaskId, tuple[TopicPartition, ...]]:
     """Return the partitions that each active task reads.
 
     Raises Refused unless each partition has a task.
     """
     places = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
     if len(places) != len(info.active):
-        why = f"{len(places)} partitions were given and {len(info.active)} tasks named: each partition has its task"
+        why = (
+            f"{len(places)} partitions were given and {len(info.active)} tasks named: each "
+            "partition has its task"
+        )
         raise Refused(Code.INVALID_REQUEST, why)
     active: dict[TaskId, tuple[TopicPartition, ...]] = {}
     for task, place in zip(info.active, places, strict=True):

@@ -12,7 +12,17 @@ from dataclasses import replace
 from apportion.machine import Instant, Note
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums, View
+from apportion.member.membership import (
+    Action,
+    Event,
+    Failed,
+    Left,
+    Lost,
+    Rejoin,
+    ShutDownApplication,
+    TaskOffsetSums,
+    View,
+)
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.metadata.model import AssignorError
 
@@ -29,7 +39,9 @@ class StreamsMember:
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
         """classic: all settings but the assignors, which are this member's own."""
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
-        self._member = ClassicMember(replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True))
+        self._member = ClassicMember(
+            replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)
+        )
         self.settings = self._member.settings
 
     def view(self) -> View:
@@ -57,7 +69,10 @@ class StreamsMember:
                 assignor.offset_sums, assignor.sums_incarnation = offset_sums, incarnation
                 return []
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
-                why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
+                why = (
+                    f"the group speaks metadata version {assignor.used}, in which nobody can "
+                    "ask all instances to shut down"
+                )
                 return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
             case ShutDownApplication():
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED

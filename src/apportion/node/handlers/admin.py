@@ -1,4 +1,6 @@
-"""CreateTopics, DeleteTopics, CreatePartitions: one answer for each topic, and nothing shown before it is on the disk."""
+"""CreateTopics, DeleteTopics, CreatePartitions: one answer for each topic, and nothing shown before
+it is on the disk.
+"""
 
 from collections import Counter
 from hashlib import blake2b
@@ -54,12 +56,16 @@ def duplicate_topic_error() -> Refused:
     return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
-def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, arrived: Arrived) -> CreatableTopicResult:
+def _create_topic(
+    broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, arrived: Arrived
+) -> CreatableTopicResult:
     topic_service = broker.topic_service
     try:
         count = _partition_count(wanted, broker.settings.node_id)
         config = {each.name: each.value for each in wanted.configs}
-        topic = topic_service.validate(wanted.name, count, config, new_topic_id(arrived.fresh, wanted.name))
+        topic = topic_service.validate(
+            wanted.name, count, config, new_topic_id(arrived.fresh, wanted.name)
+        )
     except Refused as refused:
         return _create_topic_error(wanted.name, refused)
     if not validate_only:
@@ -79,7 +85,12 @@ def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: 
 
 def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=name, error_code=refused.code, error_message=refused.why, num_partitions=-1, replication_factor=-1, configs=None
+        name=name,
+        error_code=refused.code,
+        error_message=refused.why,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=None,
     )
 
 
@@ -89,14 +100,23 @@ def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
         if wanted.replication_factor not in (-1, 1):
             raise Refused(
                 Code.INVALID_REPLICATION_FACTOR,
-                f"there is one broker, so the replication factor is 1, not {wanted.replication_factor}",
+                "there is one broker, so the replication factor is 1, not "
+                f"{wanted.replication_factor}",
             )
         return wanted.num_partitions
     if wanted.num_partitions != DEFAULT_COUNT or wanted.replication_factor != -1:
-        raise Refused(Code.INVALID_REQUEST, "give either an assignment, or a number of partitions and a replication factor")
+        raise Refused(
+            Code.INVALID_REQUEST,
+            "give either an assignment, or a number of partitions and a replication factor",
+        )
     indexes = sorted(each.partition_index for each in wanted.assignments)
-    if indexes != list(range(len(indexes))) or any(tuple(each.broker_ids) != (node_id,) for each in wanted.assignments):
-        raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"partitions are numbered from 0 and each is on broker {node_id} alone")
+    if indexes != list(range(len(indexes))) or any(
+        tuple(each.broker_ids) != (node_id,) for each in wanted.assignments
+    ):
+        raise Refused(
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            f"partitions are numbered from 0 and each is on broker {node_id} alone",
+        )
     return len(indexes)
 
 
@@ -106,7 +126,9 @@ def new_topic_id(fresh: bytes, name: str) -> bytes:
 
 
 def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """Delete the topics and their logs; a topic created later under the same name is another topic."""
+    """Delete the topics and their logs; a topic created later under the same name is another
+    topic.
+    """
     request: DeleteTopicsRequest = arrived.request
     wanted = (
         request.topics
@@ -115,18 +137,27 @@ def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answ
     )
     times = Counter((state.name, state.topic_id) for state in wanted)
     distinct = {(state.name, state.topic_id): state for state in wanted}
-    responses = (_delete_topic(broker, state, times[named] > 1) for named, state in distinct.items())
+    responses = (
+        _delete_topic(broker, state, times[named] > 1) for named, state in distinct.items()
+    )
     return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def _delete_topic(broker: BrokerContext, state: DeleteTopicState, is_named_twice: bool) -> DeletableTopicResult:
+def _delete_topic(
+    broker: BrokerContext, state: DeleteTopicState, is_named_twice: bool
+) -> DeletableTopicResult:
     try:
         if is_named_twice:
             raise duplicate_topic_error()
         topic = _resolve_topic(broker, state)
         broker.topic_service.delete(topic)
     except Refused as refused:
-        return DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=refused.code, error_message=refused.why)
+        return DeletableTopicResult(
+            name=state.name,
+            topic_id=state.topic_id,
+            error_code=refused.code,
+            error_message=refused.why,
+        )
     return DeletableTopicResult(name=topic.name, topic_id=topic.id)
 
 
@@ -151,7 +182,10 @@ def create_partitions(broker: BrokerContext, arrived: Arrived, now: Instant) -> 
     request: CreatePartitionsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()
-    results = (_grow_topic(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)
+    results = (
+        _grow_topic(broker, topic, request.validate_only, times[topic.name] > 1)
+        for topic in distinct
+    )
     return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
@@ -165,15 +199,27 @@ def _grow_topic(
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         if wanted.count <= topic.partitions:
-            raise Refused(Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already")
-        if wanted.assignments is not None and len(wanted.assignments) != wanted.count - topic.partitions:
-            raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, "an assignment names every new partition")
+            raise Refused(
+                Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already"
+            )
+        if (
+            wanted.assignments is not None
+            and len(wanted.assignments) != wanted.count - topic.partitions
+        ):
+            raise Refused(
+                Code.INVALID_REPLICA_ASSIGNMENT, "an assignment names every new partition"
+            )
         if any(each.broker_ids != (broker.settings.node_id,) for each in wanted.assignments or ()):
-            raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"each partition is on broker {broker.settings.node_id} alone")
+            raise Refused(
+                Code.INVALID_REPLICA_ASSIGNMENT,
+                f"each partition is on broker {broker.settings.node_id} alone",
+            )
         if not validate_only:
             broker.topic_service.grow(topic, wanted.count)
     except Refused as refused:
-        return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.why)
+        return CreatePartitionsTopicResult(
+            name=wanted.name, error_code=refused.code, error_message=refused.why
+        )
     return CreatePartitionsTopicResult(name=wanted.name)
 
 

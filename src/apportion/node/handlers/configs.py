@@ -25,7 +25,11 @@ def describe_configs(broker: BrokerContext, arrived: Arrived, now: Instant) -> A
     synonyms.
     """
     request: DescribeConfigsRequest = arrived.request
-    return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
+    return Answer(
+        DescribeConfigsResponse(
+            results=tuple(_described(broker, resource) for resource in request.resources)
+        )
+    )
 
 
 def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -47,7 +51,9 @@ def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> Desc
                 name=each.name,
                 value=each.value if resource.resource_type == TOPIC else each.value or None,
                 config_source=each.source,
-                config_type=config_type(each.name) if resource.resource_type == TOPIC else UNKNOWN_TYPE,
+                config_type=config_type(each.name)
+                if resource.resource_type == TOPIC
+                else UNKNOWN_TYPE,
                 read_only=True,
             )
             for each in settings
@@ -65,13 +71,18 @@ def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Itera
         return broker.topic_service.config_entries(name)
     if resource.resource_type == BROKER:
         if name not in ("", str(broker.settings.node_id)):
-            raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")
+            raise Refused(
+                Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}"
+            )
         defaults = type(broker.settings)().named()
         return [
             ConfigEntry(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
             for key, value in broker.settings.named().items()
         ]
-    raise Refused(Code.INVALID_REQUEST, f"settings of resource type {resource.resource_type} cannot be described here")
+    raise Refused(
+        Code.INVALID_REQUEST,
+        f"settings of resource type {resource.resource_type} cannot be described here",
+    )
 
 
 HANDLERS: dict[type, Handler] = {DescribeConfigsRequest: describe_configs}

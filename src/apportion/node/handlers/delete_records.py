@@ -1,4 +1,6 @@
-"""DeleteRecords: move the log start offset. Kafka Streams asks for it for its repartition topics."""
+"""DeleteRecords: move the log start offset. Kafka Streams asks for it for its repartition
+topics.
+"""
 
 from collections.abc import Iterable
 
@@ -26,9 +28,13 @@ def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Ans
     request: DeleteRecordsRequest = arrived.request
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        wanted.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
+        wanted.setdefault(topic.name, {}).update(
+            (each.partition_index, each) for each in topic.partitions
+        )
     deletion = RecordDeletion(broker)
-    topics = tuple(deletion.delete(name, partitions.values()) for name, partitions in wanted.items())
+    topics = tuple(
+        deletion.delete(name, partitions.values()) for name, partitions in wanted.items()
+    )
     return Answer(DeleteRecordsResponse(topics=topics), deletion.flush_seq)
 
 
@@ -41,21 +47,29 @@ class RecordDeletion:
         self._broker = broker
         self.flush_seq = 0
 
-    def delete(self, name: str, wanted: Iterable[DeleteRecordsPartition]) -> DeleteRecordsTopicResult:
+    def delete(
+        self, name: str, wanted: Iterable[DeleteRecordsPartition]
+    ) -> DeleteRecordsTopicResult:
         """Delete records of one topic, and return its results."""
-        return DeleteRecordsTopicResult(name=name, partitions=tuple(self._result(name, each) for each in wanted))
+        return DeleteRecordsTopicResult(
+            name=name, partitions=tuple(self._result(name, each) for each in wanted)
+        )
 
     def _result(self, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         low, code = NO_OFFSET, Code.NONE
         try:
             partition = self._partition(name, wanted.partition_index)
-            low = partition.delete_before(partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset)
+            low = partition.delete_before(
+                partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
+            )
             self.flush_seq = max(self.flush_seq, partition.flush_seq)
         except Refused as refused:
             code = refused.code
         except DiskError:
             code = Code.KAFKA_STORAGE_ERROR
-        return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=low, error_code=code)
+        return DeleteRecordsPartitionResult(
+            partition_index=wanted.partition_index, low_watermark=low, error_code=code
+        )
 
     def _partition(self, name: str, index: int) -> Partition:
         topic_service = self._broker.topic_service

@@ -47,7 +47,16 @@ class FetchResult:
     waiting.
     """
 
-    __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_complete", "partitions", "response")
+    __slots__ = (
+        "_broker",
+        "_by_id",
+        "_left_bytes",
+        "bytes",
+        "failed",
+        "is_complete",
+        "partitions",
+        "response",
+    )
 
     def __init__(self, broker: BrokerContext, arrived: Arrived) -> None:
         request: FetchRequest = arrived.request
@@ -65,7 +74,11 @@ class FetchResult:
                 if partition is not None:
                     partitions_.append(IdPartition(partition.topic.id, partition.index))
                 partitions.append(self._read(topic, wanted, partition))
-            topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)))
+            topics.append(
+                FetchableTopicResponse(
+                    topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)
+                )
+            )
         self.partitions = tuple(partitions_)
         self.response = FetchResponse(responses=tuple(topics))
         self.is_complete = self.failed or not partitions_ or self.bytes >= request.min_bytes
@@ -75,7 +88,9 @@ class FetchResult:
             return self._broker.partition_by_id_or_none(topic.topic_id, wanted.partition)
         return self._broker.partition_or_none(topic.topic, wanted.partition)
 
-    def _read(self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None) -> PartitionData:
+    def _read(
+        self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None
+    ) -> PartitionData:
         """Read one partition. The first batch of the whole response comes even if it exceeds every
         limit (KIP-74).
         """
@@ -121,7 +136,9 @@ class FetchResult:
         )
 
 
-def _distinct_partitions(topics: Iterable[FetchTopic]) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
+def _distinct_partitions(
+    topics: Iterable[FetchTopic],
+) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
     """Return every topic with each of its partitions once; the last mention counts, as in Kafka."""
     asked: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
     for topic in topics:

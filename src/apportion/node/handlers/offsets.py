@@ -1,7 +1,8 @@
 """ListOffsets and OffsetForLeaderEpoch: where a log starts, ends, and was at some time.
 
-ListOffsets by version: 1-6 times, latest, earliest; 7 the largest timestamp; 8 earliest local; 9 latest tiered; 11 earliest not
-yet tiered. Nothing is tiered here. There is one leader epoch for ever, 0, because there is one broker.
+ListOffsets by version: 1-6 times, latest, earliest; 7 the largest timestamp; 8 earliest local; 9
+latest tiered; 11 earliest not yet tiered. Nothing is tiered here. There is one leader epoch for
+ever, 0, because there is one broker.
 """
 
 from apportion.errors import Code, Refused
@@ -23,26 +24,39 @@ from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+    -6,
+)
 FIRST_VERSIONS = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 FIRST_EPOCH_VERSION = 4
 NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
 def list_offsets(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The offset that each partition has at the time asked for, among those that consumers may see."""
+    """The offset that each partition has at the time asked for, among those that consumers may
+    see.
+    """
     request: ListOffsetsRequest = arrived.request
     by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
-            by_topic.setdefault(topic.name, {}).setdefault(wanted.partition_index, []).append(wanted)
+            by_topic.setdefault(topic.name, {}).setdefault(wanted.partition_index, []).append(
+                wanted
+            )
     return Answer(
         ListOffsetsResponse(
             topics=tuple(
                 ListOffsetsTopicResponse(
                     name=name,
                     partitions=tuple(
-                        _list_partition(broker.partition_or_none(name, index), mentions, arrived.version)
+                        _list_partition(
+                            broker.partition_or_none(name, index), mentions, arrived.version
+                        )
                         for index, mentions in asked.items()
                     ),
                 )
@@ -55,7 +69,9 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answe
 def _list_partition(
     partition: Partition | None, mentions: list[ListOffsetsPartition], version: int
 ) -> ListOffsetsPartitionResponse:
-    """The answer for one partition; a request that names it twice is told once that this is wrong."""
+    """The answer for one partition; a request that names it twice is told once that this is
+    wrong.
+    """
     wanted = mentions[0]
     try:
         if len(mentions) > 1:
@@ -65,7 +81,11 @@ def _list_partition(
         )
     except Refused as refused:
         return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index, error_code=refused.code, timestamp=-1, offset=-1, leader_epoch=-1
+            partition_index=wanted.partition_index,
+            error_code=refused.code,
+            timestamp=-1,
+            offset=-1,
+            leader_epoch=-1,
         )
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,
@@ -86,7 +106,9 @@ def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
 def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int, int, int]:
     """Offset, its timestamp and its leader epoch; NOWHERE if no record is that young."""
     if version < FIRST_VERSIONS.get(timestamp_ms, 0) or timestamp_ms < EARLIEST_PENDING:
-        raise Refused(Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}")
+        raise Refused(
+            Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}"
+        )
     if timestamp_ms == LATEST:
         return partition.high_watermark, -1, LEADER_EPOCH
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
@@ -109,7 +131,8 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, now: Instan
                 OffsetForLeaderTopicResult(
                     topic=topic.topic,
                     partitions=tuple(
-                        _epoch_end(broker.partition_or_none(topic.topic, wanted.partition), wanted) for wanted in topic.partitions
+                        _epoch_end(broker.partition_or_none(topic.topic, wanted.partition), wanted)
+                        for wanted in topic.partitions
                     ),
                 )
                 for topic in request.topics
@@ -122,10 +145,17 @@ def _epoch_end(partition: Partition | None, wanted: OffsetForLeaderPartition) ->
     try:
         known = _existing_partition(partition, wanted.current_leader_epoch)
     except Refused as refused:
-        return EpochEndOffset(partition=wanted.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1)
+        return EpochEndOffset(
+            partition=wanted.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1
+        )
     if wanted.leader_epoch != LEADER_EPOCH:
         return EpochEndOffset(partition=wanted.partition, leader_epoch=-1, end_offset=-1)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=known.high_watermark)
+    return EpochEndOffset(
+        partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=known.high_watermark
+    )
 
 
-HANDLERS: dict[type, Handler] = {ListOffsetsRequest: list_offsets, OffsetForLeaderEpochRequest: offset_for_leader_epoch}
+HANDLERS: dict[type, Handler] = {
+    ListOffsetsRequest: list_offsets,
+    OffsetForLeaderEpochRequest: offset_for_leader_epoch,
+}

@@ -1,18 +1,31 @@
-"""Produce: one batch a partition, checked by its header and by its topic's settings; the answer waits until it is on the disk.
+"""Produce: one batch a partition, checked by its header and by its topic's settings; the answer
+waits until it is on the disk.
 
-Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for old clients' sake, and refused.
+Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for old clients' sake,
+and refused.
 """
 
 from collections.abc import Iterable
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.batch_validation import RecordError, RecordsRefused, ValidationBudget, validate_batch
+from apportion.node.batch_validation import (
+    RecordError,
+    RecordsRefused,
+    ValidationBudget,
+    validate_batch,
+)
 from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
-from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, InconsistentBatch, check_producer_batch
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    InconsistentBatch,
+    check_producer_batch,
+)
 from apportion.wire.compression import ZSTD
 from apportion.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -41,7 +54,9 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
         TopicProduceResponse(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=tuple(produce_append.append(topic, data) for data in topic.partition_data),
+            partition_responses=tuple(
+                produce_append.append(topic, data) for data in topic.partition_data
+            ),
         )
         for topic in request.topic_data
     )
@@ -63,7 +78,9 @@ class ProduceAppend:
         self._budget = ValidationBudget()
         self.flush_seq = 0
 
-    def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+    def append(
+        self, topic: TopicProduceData, data: PartitionProduceData
+    ) -> PartitionProduceResponse:
         """Append the batch of one partition, and return its response or its error."""
         try:
             return self._append(self._partition(topic, data.index), data)
@@ -76,19 +93,32 @@ class ProduceAppend:
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
         if self._version < FIRST_SERVED_VERSION:
-            raise Refused(Code.UNSUPPORTED_VERSION, f"produce is served from version {FIRST_SERVED_VERSION} on")
+            raise Refused(
+                Code.UNSUPPORTED_VERSION,
+                f"produce is served from version {FIRST_SERVED_VERSION} on",
+            )
         if self._request.acks not in (-1, 0, 1):
-            raise Refused(Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}")
+            raise Refused(
+                Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}"
+            )
         if self._version >= 13:
             partition = self._broker.partition_by_id_or_none(topic.topic_id, index)
-            if partition is None and self._broker.topic_service.topics.with_id(topic.topic_id) is None:
+            if (
+                partition is None
+                and self._broker.topic_service.topics.with_id(topic.topic_id) is None
+            ):
                 raise Refused(Code.UNKNOWN_TOPIC_ID, f"no topic has the id {topic.topic_id.hex()}")
         else:
             partition = self._broker.partition_or_none(topic.name, index)
         if partition is None:
-            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic.name}-{index}")
+            raise Refused(
+                Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic.name}-{index}"
+            )
         if self._broker.topic_service.is_internal(partition.topic.name):
-            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone")
+            raise Refused(
+                Code.INVALID_TOPIC_EXCEPTION,
+                f"{partition.topic.name} is written by the broker alone",
+            )
         return partition
 
     def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
@@ -116,11 +146,17 @@ class ProduceAppend:
         """Return the header of the one batch in `view`. Refuses what Kafka refuses to store."""
         if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
-        if len(view) != int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:
+        if (
+            len(view)
+            != int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES
+            > HEADER_BYTES
+        ):
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         most = rules.max_message_bytes
         if len(view) > most:
-            raise Refused(Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed")
+            raise Refused(
+                Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed"
+            )
         try:
             header = check_producer_batch(view)
         except InconsistentBatch as error:
@@ -134,19 +170,34 @@ class ProduceAppend:
         if header.is_control or header.count == 0:
             raise Refused(Code.INVALID_RECORD, "clients write records, not markers")
         if header.is_transactional and self._request.transactional_id is None:
-            raise Refused(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch of a transaction comes with a transactional id")
+            raise Refused(
+                Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "a batch of a transaction comes with a transactional id",
+            )
         if header.is_transactional or self._request.transactional_id is not None:
             raise Refused(Code.INVALID_TXN_STATE, "this broker has no transactions yet")
         if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-            raise Refused(Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch")
+            raise Refused(
+                Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch"
+            )
         if header.compression == ZSTD and self._version < FIRST_ZSTD_VERSION:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
 
 
-def _error_response(index: int, code: Code, why: str, faults: Iterable[RecordError] = ()) -> PartitionProduceResponse:
-    errors = tuple(BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=fault) for at, fault in faults)
+def _error_response(
+    index: int, code: Code, why: str, faults: Iterable[RecordError] = ()
+) -> PartitionProduceResponse:
+    errors = tuple(
+        BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=fault)
+        for at, fault in faults
+    )
     return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=why, record_errors=errors
+        index=index,
+        error_code=code,
+        base_offset=-1,
+        log_start_offset=-1,
+        error_message=why,
+        record_errors=errors,
     )
 
 

@@ -5,7 +5,12 @@ from typing import Any
 from apportion.errors import Code
 from apportion.member.batch.offsets import fetch_request
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import CONSUMER_GROUP_DESCRIBE_VERSION, OFFSET_FETCH_VERSION, NoAnswer, fetch_topics
+from apportion.sim.actors.requests import (
+    CONSUMER_GROUP_DESCRIBE_VERSION,
+    OFFSET_FETCH_VERSION,
+    NoAnswer,
+    fetch_topics,
+)
 from apportion.sim.kernel.client import Client, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, TopicIdPartition
@@ -24,7 +29,12 @@ CREATE_TOPICS_VERSION, CREATE_PARTITIONS_VERSION, DELETE_TOPICS_VERSION, PRODUCE
 )  # the versions that are spoken
 RETRY_MS = 300
 MONITOR_ROUNDS = 30  # a history has about twice as many rounds: they are that far apart at most
-FINAL_CODES = (Code.NONE, Code.TOPIC_ALREADY_EXISTS, Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PARTITIONS)
+FINAL_CODES = (
+    Code.NONE,
+    Code.TOPIC_ALREADY_EXISTS,
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    Code.INVALID_PARTITIONS,
+)
 
 
 class TopicAdmin(Client):
@@ -44,7 +54,9 @@ class TopicAdmin(Client):
 
     def create(self, name: str, partitions: int) -> None:
         """Create the topic."""
-        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
+        wanted = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+        )
         self._enqueue(SendRequest(CreateTopicsRequest(topics=(wanted,)), CREATE_TOPICS_VERSION))
 
     def add_partitions(self, name: str, by: int) -> None:
@@ -54,7 +66,10 @@ class TopicAdmin(Client):
     def delete(self, name: str) -> None:
         """Delete the topic."""
         self._enqueue(
-            SendRequest(DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000), DELETE_TOPICS_VERSION)
+            SendRequest(
+                DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000),
+                DELETE_TOPICS_VERSION,
+            )
         )
 
     def _enqueue(self, job: Any) -> None:
@@ -81,16 +96,25 @@ class TopicAdmin(Client):
         if topic is not None:
             wanted = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
             yield from self._send_until_done(
-                SendRequest(CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000), CREATE_PARTITIONS_VERSION)
+                SendRequest(
+                    CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000),
+                    CREATE_PARTITIONS_VERSION,
+                )
             )
 
     def _send_until_done(self, request: SendRequest) -> Script:
         while True:
             answer = yield request
             if answer is not None:
-                results = next(getattr(answer, name) for name in ("topics", "responses", "results") if hasattr(answer, name))
+                results = next(
+                    getattr(answer, name)
+                    for name in ("topics", "responses", "results")
+                    if hasattr(answer, name)
+                )
                 code = Code.of(results[0].error_code)
-                self.simulation.write_trace(self.name, f"{type(request.body).__name__}: {code.name}")
+                self.simulation.write_trace(
+                    self.name, f"{type(request.body).__name__}: {code.name}"
+                )
                 if code in FINAL_CODES:
                     return
             yield Sleep(RETRY_MS)
@@ -101,7 +125,10 @@ class RecordProducer(Client):
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
         super().__init__(simulation, "producer", broker)
-        self._batches = [encode_batch([(None, b"record", ())] * count, timestamp_ms=EPOCH_MS) for count in range(1, 6)]
+        self._batches = [
+            encode_batch([(None, b"record", ())] * count, timestamp_ms=EPOCH_MS)
+            for count in range(1, 6)
+        ]
 
     def start(self) -> None:
         """Start to produce."""
@@ -128,7 +155,11 @@ class RecordProducer(Client):
         topic = self.rng.choice(topics)
         index = self.rng.randrange(topic.partitions)
         data = PartitionProduceData(index=index, records=self.rng.choice(self._batches))
-        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(TopicProduceData(name=topic.name, partition_data=(data,)),))
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=2_000,
+            topic_data=(TopicProduceData(name=topic.name, partition_data=(data,)),),
+        )
         answer = yield SendRequest(request, PRODUCE_VERSION)
         if answer is None:
             return False
@@ -142,7 +173,9 @@ class OffsetMonitor(Client):
     What it was shown must survive every crash: the checker holds the broker to it.
     """
 
-    def __init__(self, simulation: Simulation, broker: BrokerProcess, groups: tuple[str, ...]) -> None:
+    def __init__(
+        self, simulation: Simulation, broker: BrokerProcess, groups: tuple[str, ...]
+    ) -> None:
         super().__init__(simulation, "onlooker", broker)
         self._groups = groups
 
@@ -160,10 +193,17 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except NoAnswer:
                 continue
-            places = [TopicIdPartition(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
+            places = [
+                TopicIdPartition(topic.name, topic.id, index)
+                for topic in topics
+                for index in range(topic.partitions)
+            ]
             for group in self._groups:
                 yield SendRequest(fetch_request(group, places), OFFSET_FETCH_VERSION)
-                yield SendRequest(ConsumerGroupDescribeRequest(group_ids=(group,)), CONSUMER_GROUP_DESCRIBE_VERSION)
+                yield SendRequest(
+                    ConsumerGroupDescribeRequest(group_ids=(group,)),
+                    CONSUMER_GROUP_DESCRIBE_VERSION,
+                )
 
 
 def topic_name(index: int) -> str:

@@ -1,8 +1,8 @@
 """The broker as a simulated process: a real Node on a disk that loses what was not flushed.
 
-This is the simulator's driver of a Node: it performs actions and posts events, and contains no rule. A
-flush takes time. Its data reach the disk at its beginning or at its end, by chance, because a crash
-during a real flush may leave either.
+This is the simulator's driver of a Node: it performs actions and posts events, and contains no
+rule. A flush takes time. Its data reach the disk at its beginning or at its end, by chance, because
+a crash during a real flush may leave either.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,13 @@ from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.sim.kernel.clock import SimulatedProcess, Simulation, Timer
-from apportion.sim.kernel.network import DOWN, Link, RequestChannel, SimulatedConnection, answer_through_bytes
+from apportion.sim.kernel.network import (
+    DOWN,
+    Link,
+    RequestChannel,
+    SimulatedConnection,
+    answer_through_bytes,
+)
 from apportion.sim.kernel.observer import Observer
 from apportion.store.memory_disk import MemoryDisk
 
@@ -25,12 +31,20 @@ MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last 
 
 
 class PendingRequest:
-    """A request that the broker has read and not answered. since_ms: when it came, on the broker's clock."""
+    """A request that the broker has read and not answered. since_ms: when it came, on the broker's
+    clock.
+    """
 
     __slots__ = ("channel", "connection", "link", "request", "since_ms", "version")
 
     def __init__(
-        self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: RequestChannel, since_ms: int
+        self,
+        connection: SimulatedConnection,
+        link: Link,
+        request: Any,
+        version: int,
+        channel: RequestChannel,
+        since_ms: int,
     ) -> None:
         self.connection = connection
         self.link = link
@@ -43,9 +57,9 @@ class PendingRequest:
 class BrokerProcess(SimulatedProcess):
     """One broker. The observer sees each of its steps and replies.
 
-    pending: the requests without a reply. is_listening: the node has recovered, and what its recovery
-    wrote has been flushed. flushes_to_refuse: how many flushes fail. crash_in_flush: called during the
-    next flush.
+    pending: the requests without a reply. is_listening: the node has recovered, and what its
+    recovery wrote has been flushed. flushes_to_refuse: how many flushes fail. crash_in_flush:
+    called during the next flush.
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
@@ -60,10 +74,12 @@ class BrokerProcess(SimulatedProcess):
         self.crashes = 0
         self.crash_in_flush: Callable[[], None] | None = None
         self._tickets = 0
-        self._closed_unanswered: dict[Ticket, bool] = {}  # tickets whose connection closed before the reply
+        # tickets whose connection closed before the reply
+        self._closed_unanswered: dict[Ticket, bool] = {}
         self._is_flushing = False
         self._was_refused = False  # the last flush failed: the node pauses before it tries again
-        self._drops_packets = False  # while it is down its host is down too: nothing refuses connections
+        # while it is down its host is down too: nothing refuses connections
+        self._drops_packets = False
         self._alarm = Timer(self, self._on_timer)
         self._tick = Tick()
 
@@ -89,10 +105,13 @@ class BrokerProcess(SimulatedProcess):
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:
         """Kill the broker; its disk keeps what was flushed.
 
-        tear_bytes: see `MemoryDisk.crash`. resets_connections: its host lives and resets every connection;
-        otherwise clients learn of the crash by timeouts.
+        tear_bytes: see `MemoryDisk.crash`. resets_connections: its host lives and resets every
+        connection; otherwise clients learn of the crash by timeouts.
         """
-        self.simulation.write_trace(self.name, f"crashes, tearing {tear_bytes} bytes" if tear_bytes is not None else "crashes")
+        self.simulation.write_trace(
+            self.name,
+            f"crashes, tearing {tear_bytes} bytes" if tear_bytes is not None else "crashes",
+        )
         self.crashes += 1
         self.end_incarnation()
         self.node, self.is_listening = None, False
@@ -104,7 +123,14 @@ class BrokerProcess(SimulatedProcess):
             for each in pending.values():
                 each.link.send(DOWN, each.connection, each.connection.on_reset, each.connection)
 
-    def receive(self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: RequestChannel) -> None:
+    def receive(
+        self,
+        connection: SimulatedConnection,
+        link: Link,
+        request: Any,
+        version: int,
+        channel: RequestChannel,
+    ) -> None:
         """Take a request that has arrived at the broker's host."""
         if not connection.is_open:
             return  # closed while the request was on its way
@@ -115,7 +141,9 @@ class BrokerProcess(SimulatedProcess):
         if not self.is_listening or connection.broker_incarnation != self.incarnation:
             link.send(DOWN, connection, connection.on_reset, connection)
         else:
-            self.deliver(self.incarnation, self._step_request, connection, link, request, version, channel)
+            self.deliver(
+                self.incarnation, self._step_request, connection, link, request, version, channel
+            )
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
         """Learn that the application has closed its end."""
@@ -123,11 +151,18 @@ class BrokerProcess(SimulatedProcess):
             self.deliver(self.incarnation, self._step_closed, connection)
 
     def _step_request(
-        self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: RequestChannel
+        self,
+        connection: SimulatedConnection,
+        link: Link,
+        request: Any,
+        version: int,
+        channel: RequestChannel,
     ) -> None:
         self._tickets += 1
         ticket = Ticket(self._tickets)
-        self.pending[ticket] = PendingRequest(connection, link, request, version, channel, self.mono_ms())
+        self.pending[ticket] = PendingRequest(
+            connection, link, request, version, channel, self.mono_ms()
+        )
         connection.unanswered.append(ticket)
         self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
@@ -184,7 +219,9 @@ class BrokerProcess(SimulatedProcess):
         link, connection = request.link, request.connection
         if link.answers_to_lose:
             link.answers_to_lose -= 1
-            self.simulation.write_trace(self.name, f"an answer to {request.channel.caller.client_id} is lost")
+            self.simulation.write_trace(
+                self.name, f"an answer to {request.channel.caller.client_id} is lost"
+            )
             link.send(DOWN, connection, connection.on_reset, connection)
             return
         if self.simulation.scenario.encodes:
@@ -231,7 +268,8 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
             group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
-            offsets_retention_check_interval_ms=8 * 86_400_000,  # longer than any history: no law expects offsets to expire
+            # longer than any history: no law expects offsets to expire
+            offsets_retention_check_interval_ms=8 * 86_400_000,
             apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,
         ),
     )

@@ -1,7 +1,8 @@
-"""An application as a simulated process: a real group member, and a script that uses its partitions.
+"""An application as a simulated process: a real group member, and a script that uses its
+partitions.
 
-This is the simulator's driver of a member of either protocol; `client.session.Session` is the real one.
-`Reader` and `Worker` have the script. The observer sees which partitions the script uses.
+This is the simulator's driver of a member of either protocol; `client.session.Session` is the real
+one. `Reader` and `Worker` have the script. The observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -97,7 +98,8 @@ class Application(Client):
         self.in_use: InUse = NOTHING_IN_USE
         self.slow_until_us = 0
         self._rebuilds_at_join = 0  # `observer.shard_rebuilds` at the last JoinGroup
-        self.slow_work_until_us = 0  # work that began while the application was slow may last until then
+        # work that began while the application was slow may last until then
+        self.slow_work_until_us = 0
         self.observer = observer
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
@@ -110,7 +112,9 @@ class Application(Client):
         self.member = self._new_member(self.simulation.scenario)
         self._alarm = Timer(self, self._on_timer)
         self._tick = Tick()
-        self.simulation.write_trace(self.name, f"begins as {self.name}.{self.incarnation}{self._protocol_suffix}")
+        self.simulation.write_trace(
+            self.name, f"begins as {self.name}.{self.incarnation}{self._protocol_suffix}"
+        )
         self.join()
         self.start_script()
 
@@ -162,7 +166,9 @@ class Application(Client):
         """
         if not self.is_up:
             return
-        self.simulation.write_trace(self.name, "is killed" if closes_connections else "is lost with its host")
+        self.simulation.write_trace(
+            self.name, "is killed" if closes_connections else "is lost with its host"
+        )
         self._stop_work()
         for channel in self._channels:
             if closes_connections:
@@ -172,7 +178,9 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """Stop the script and leave the group; the process ends with the answer, or after LEAVE_TIMEOUT_MS."""
+        """Stop the script and leave the group; the process ends with the answer, or after
+        LEAVE_TIMEOUT_MS.
+        """
         if self.is_up:
             self.simulation.write_trace(self.name, "stops")
             self._stop_work()
@@ -213,7 +221,9 @@ class Application(Client):
             runner.resume(turn, True)
 
     def perform_other(self, action: Any) -> None:
-        """Perform an action that only some members have; the script reads offers and losses in the member's view."""
+        """Perform an action that only some members have; the script reads offers and losses in the
+        member's view.
+        """
 
     def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
         """Use exactly these partitions from now on, and report the change."""
@@ -224,10 +234,14 @@ class Application(Client):
     def work_ms(self, mean_ms: int) -> int:
         """Draw how long a piece of work takes; ten times as long while the application is slow.
 
-        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy application
-        gives up partitions in time.
+        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy
+        application gives up partitions in time.
         """
-        span_ms = 1 + min(int(self.rng.expovariate(1.0) * mean_ms), 4 * mean_ms, self.simulation.scenario.rebalance_ms // 3)
+        span_ms = 1 + min(
+            int(self.rng.expovariate(1.0) * mean_ms),
+            4 * mean_ms,
+            self.simulation.scenario.rebalance_ms // 3,
+        )
         if self.simulation.now_us < self.slow_until_us:
             span_ms *= 10
             self.slow_work_until_us = self.simulation.now_us + span_ms * 1_000
@@ -236,13 +250,15 @@ class Application(Client):
     def _give_up(self, code: Code, why: str) -> None:
         """End the process because its member failed; start it again where that can help.
 
-        Any other failure of a member breaks the law no-defect. One is expected: a static classic member
-        that replaced its predecessor while the group was joining. The replacement is in no record yet, so
-        a coordinator that loads its log again fences the new member, as in Kafka.
+        Any other failure of a member breaks the law no-defect. One is expected: a static classic
+        member that replaced its predecessor while the group was joining. The replacement is in no
+        record yet, so a coordinator that loads its log again fences the new member, as in Kafka.
         """
         api = "JoinGroup" if self.uses_classic_protocol else "ConsumerGroupHeartbeat"
         is_taken_back = (
-            code is Code.FENCED_INSTANCE_ID and self.uses_classic_protocol and self.observer.shard_rebuilds > self._rebuilds_at_join
+            code is Code.FENCED_INSTANCE_ID
+            and self.uses_classic_protocol
+            and self.observer.shard_rebuilds > self._rebuilds_at_join
         )
         if not is_taken_back and reaction(api, code) is not Reaction.RETRY_FOR_A_TIME:
             raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
@@ -285,10 +301,14 @@ class Application(Client):
     def _send(self, send: SendToCoordinator) -> None:
         self._abandon_request()
         version = REQUEST_VERSIONS[type(send.request)]
-        self.heartbeat_channel.send(send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer))
+        self.heartbeat_channel.send(
+            send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
+        )
 
     def _abandon_request(self) -> None:
-        """Drop the request in flight: a LeaveGroup does not wait for the answer to an earlier heartbeat."""
+        """Drop the request in flight: a LeaveGroup does not wait for the answer to an earlier
+        heartbeat.
+        """
         if self.heartbeat_channel.is_busy:
             self.heartbeat_channel.close()
 
@@ -299,17 +319,23 @@ class Application(Client):
         code = Code.of(answer.error_code)
         match send.request:
             case ConsumerGroupHeartbeatRequest():
-                self.simulation.write_trace(self.name, f"hears epoch {answer.member_epoch}, {code.name}")
+                self.simulation.write_trace(
+                    self.name, f"hears epoch {answer.member_epoch}, {code.name}"
+                )
                 self.observer.answer_received(self, answer.member_epoch, code)
             case JoinGroupRequest():
                 leads = " and leads" if answer.leader == answer.member_id != "" else ""
                 if code is Code.NONE:
                     self._rebuilds_at_join = self.observer.shard_rebuilds
                 self.simulation.write_trace(
-                    self.name, f"joins generation {answer.generation_id}{leads} as {answer.member_id}, {code.name}"
+                    self.name,
+                    f"joins generation {answer.generation_id}{leads} as "
+                    f"{answer.member_id}, {code.name}",
                 )
             case SyncGroupRequest(generation_id=generation):
-                self.simulation.write_trace(self.name, f"is in generation {generation}, {code.name}")
+                self.simulation.write_trace(
+                    self.name, f"is in generation {generation}, {code.name}"
+                )
                 self.observer.answer_received(self, generation, code)
             case _:
                 self.simulation.write_trace(self.name, f"hears {code.name}")
@@ -323,7 +349,10 @@ class Application(Client):
         topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         self.metadata_channel.send(
-            request, METADATA_VERSION, REQUEST_TIMEOUT_MS, lambda answer: self._receive_metadata(look.request_id, answer)
+            request,
+            METADATA_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._receive_metadata(look.request_id, answer),
         )
 
     def _receive_metadata(self, request_id: int, answer: Any) -> None:
@@ -331,14 +360,20 @@ class Application(Client):
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
         topics = (topic for topic in answer.topics if topic.error_code == Code.NONE)
-        found = tuple(TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in topics)
+        found = tuple(
+            TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions))
+            for topic in topics
+        )
         self.step_member(MetadataFetched(request_id, found))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(
-            request, FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, lambda answer: self._receive_coordinator(find.request_id, answer)
+            request,
+            FIND_COORDINATOR_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._receive_coordinator(find.request_id, answer),
         )
 
     def _receive_coordinator(self, request_id: int, answer: Any) -> None:
@@ -346,7 +381,11 @@ class Application(Client):
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
         code = Code.of(answer.coordinators[0].error_code)
-        self.step_member(CoordinatorFound(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
+        self.step_member(
+            CoordinatorFound(request_id)
+            if code is Code.NONE
+            else Unanswered(request_id, code.sentence, code)
+        )
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """Start the effect that the script yielded; also AwaitMember."""

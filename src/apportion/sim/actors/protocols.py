@@ -1,8 +1,9 @@
-"""Which protocol each application uses, and for the classic protocol the assignors that it lists, in order.
+"""Which protocol each application uses, and for the classic protocol the assignors that it lists,
+in order.
 
-All members of a group have an assignor in common. A member that lists `cooperative-sticky` beside an eager
-assignor revokes everything before it joins, even if the cooperative one is selected: this is the first
-step of the upgrade that KIP-429 describes.
+All members of a group have an assignor in common. A member that lists `cooperative-sticky` beside
+an eager assignor revokes everything before it joins, even if the cooperative one is selected: this
+is the first step of the upgrade that KIP-429 describes.
 """
 
 from random import Random
@@ -32,7 +33,8 @@ COMPATIBLE_CHOICES = (
     (ProtocolChoice(CLASSIC, ("roundrobin",)),),
     (ProtocolChoice(CLASSIC, ("sticky",)),),
 )
-"""What the classic members of one group may list: any choice of one row, as a row always selects the same assignor.
+"""What the classic members of one group may list: any choice of one row, as a row always selects
+the same assignor.
 
 After a restart a coordinator knows only the subscription of each member for the assignor that was
 selected, as in Kafka. A member that does not list this assignor is refused until the others rejoin.
@@ -40,7 +42,9 @@ selected, as in Kafka. A member that does not list this assignor is refused unti
 
 
 class ProtocolPair(NamedTuple):
-    """The protocol that one application uses first, and the one to which the fault `switch` changes it."""
+    """The protocol that one application uses first, and the one to which the fault `switch` changes
+    it.
+    """
 
     first: ProtocolChoice
     other: ProtocolChoice
@@ -61,7 +65,13 @@ def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
     for index in range(scenario.members):
         classic = COOPERATIVE if index < scenario.workers else rng.choice(style)
         pair = (
-            ProtocolPair(CONSUMER_PROTOCOL, classic) if scenario.protocol == CONSUMER else ProtocolPair(classic, CONSUMER_PROTOCOL)
+            ProtocolPair(CONSUMER_PROTOCOL, classic)
+            if scenario.protocol == CONSUMER
+            else ProtocolPair(classic, CONSUMER_PROTOCOL)
         )
-        rows.append(ProtocolPair(*reversed(pair)) if scenario.protocol == MIXED and rng.random() < 0.5 else pair)
+        rows.append(
+            ProtocolPair(*reversed(pair))
+            if scenario.protocol == MIXED and rng.random() < 0.5
+            else pair
+        )
     return rows

@@ -1,14 +1,22 @@
-"""An application that reads as a plain consumer does: positions in memory, offsets committed now and then.
+"""An application that reads as a plain consumer does: positions in memory, offsets committed now
+and then.
 
-It reads each record at least once. It commits the positions of revoked partitions before it reports to
-the coordinator that it released them, as a consumer with a rebalance listener does.
+It reads each record at least once. It commits the positions of revoked partitions before it reports
+to the coordinator that it released them, as a consumer with a rebalance listener does.
 """
 
 from apportion.errors import Refused
 from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_new_target
-from apportion.sim.actors.requests import AwaitMember, NoAnswer, commit, committed_offsets, fetch_topics, list_offsets
+from apportion.sim.actors.requests import (
+    AwaitMember,
+    NoAnswer,
+    commit,
+    committed_offsets,
+    fetch_topics,
+    list_offsets,
+)
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.topics import TopicId, TopicIdPartition
@@ -33,7 +41,9 @@ class Reader(Application):
                 yield from self._poll()
             except (Refused, NoAnswer):
                 yield Sleep(200)
-            yield AwaitMember(IDLE_MS + self.work_ms(self.simulation.scenario.batch_ms), has_new_target)
+            yield AwaitMember(
+                IDLE_MS + self.work_ms(self.simulation.scenario.batch_ms), has_new_target
+            )
 
     def _poll(self) -> Script:
         view = self.member.view()
@@ -47,14 +57,22 @@ class Reader(Application):
         yield from self._advance()
 
     def _follow(self) -> Script:
-        """Adopt the target assignment: commit and release what is revoked, then read what is new from the committed offset."""
+        """Adopt the target assignment: commit and release what is revoked, then read what is new
+        from the committed offset.
+        """
         view = self.member.view()
         assert view.target is not None
         incarnation, target = view.incarnation, view.target
-        unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
+        unknown = tuple(
+            dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names)
+        )
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
-        wanted = [TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names]
+        wanted = [
+            TopicIdPartition(self._names[each.topic_id], *each)
+            for each in target
+            if each.topic_id in self._names
+        ]
         if any(partition not in wanted for partition in self._positions):
             yield Sleep(self.work_ms(100))
             yield from self._try_to_commit()
@@ -68,27 +86,43 @@ class Reader(Application):
         gained = [partition for partition in wanted if partition not in kept]
         self.set_in_use(incarnation, dict.fromkeys(wanted))
         found = yield from committed_offsets(self, gained, incarnation)
-        starts = yield from list_offsets(self, [partition for partition in gained if found[partition] is None], EARLIEST)
+        starts = yield from list_offsets(
+            self, [partition for partition in gained if found[partition] is None], EARLIEST
+        )
         for partition in gained:
             if partition in self.in_use.partitions:
-                self._positions[partition] = starts[partition] if found[partition] is None else found[partition]
+                self._positions[partition] = (
+                    starts[partition] if found[partition] is None else found[partition]
+                )
 
     def _advance(self) -> Script:
         """Read to the end of every log, and commit now and then."""
-        for partition in [partition for partition in self.in_use.partitions if partition not in self._positions]:
-            found = yield from committed_offsets(self, [partition], self._incarnation)  # an earlier attempt failed
+        for partition in [
+            partition for partition in self.in_use.partitions if partition not in self._positions
+        ]:
+            # an earlier attempt failed
+            found = yield from committed_offsets(self, [partition], self._incarnation)
             self._positions[partition] = found[partition] or 0
         ends = yield from list_offsets(self, list(self._positions), LATEST)
         before, self._positions = (
             self._positions,
-            {partition: max(at, ends.get(partition, at)) for partition, at in self._positions.items()},
+            {
+                partition: max(at, ends.get(partition, at))
+                for partition, at in self._positions.items()
+            },
         )
         if self._positions == before or self.rng.random() < 0.5:
             yield from self._try_to_commit()
 
     def _try_to_commit(self) -> Script:
-        """Commit the positions that changed; a refused commit means that the member lost the partitions."""
-        new = {partition: at for partition, at in self._positions.items() if self._committed.get(partition) != at}
+        """Commit the positions that changed; a refused commit means that the member lost the
+        partitions.
+        """
+        new = {
+            partition: at
+            for partition, at in self._positions.items()
+            if self._committed.get(partition) != at
+        }
         try:
             yield from commit(self, new, self._incarnation)
             self._committed.update(new)

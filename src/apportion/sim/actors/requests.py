@@ -1,4 +1,5 @@
-"""The requests of a simulated application, as parts of its script: send, read the error code, retry.
+"""The requests of a simulated application, as parts of its script: send, read the error code,
+retry.
 
 `member.reactions` says which code is retried. `client.cluster.Cluster` does the same over sockets.
 """
@@ -7,7 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import NO_MEMBER, Membership, commit_errors, commit_request, fetch_request, parse_fetch_response
+from apportion.member.batch.offsets import (
+    NO_MEMBER,
+    Membership,
+    commit_errors,
+    commit_request,
+    fetch_request,
+    parse_fetch_response,
+)
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
@@ -15,7 +23,11 @@ from apportion.sim.kernel.observer import PartitionOwner
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 (
@@ -33,7 +45,9 @@ EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before com
 
 
 class AwaitMember(NamedTuple):
-    """Effect: wait until the condition holds of the member, or the timeout passes; its result says which."""
+    """Effect: wait until the condition holds of the member, or the timeout passes; its result says
+    which.
+    """
 
     timeout_ms: int
     condition: Callable[[Any], bool]
@@ -52,9 +66,14 @@ class NoAnswer(Exception):
 
 
 def send_until_accepted(
-    process: Clocked, api: str, ask: SendRequest, read: Callable[[Any], tuple[Code, Any]], until_ms: int
+    process: Clocked,
+    api: str,
+    ask: SendRequest,
+    read: Callable[[Any], tuple[Code, Any]],
+    until_ms: int,
 ) -> Script:
-    """What `read` makes of the answer, once its code is NONE; asked again as the table of reactions says.
+    """What `read` makes of the answer, once its code is NONE; asked again as the table of reactions
+    says.
 
     Raises Refused, or NoAnswer at `until_ms` of the process's clock.
     """
@@ -68,14 +87,20 @@ def send_until_accepted(
             if code is Code.NONE:
                 return value
             failure = Refused(code, api)
-            if reaction(api, code) not in (Reaction.RETRY, Reaction.FIND_COORDINATOR, Reaction.REFRESH_METADATA):
+            if reaction(api, code) not in (
+                Reaction.RETRY,
+                Reaction.FIND_COORDINATOR,
+                Reaction.REFRESH_METADATA,
+            ):
                 raise failure
         if process.mono_ms() >= until_ms:
             raise failure
         yield Sleep(RETRY_MS)
 
 
-def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Membership, int], Script]) -> Script:
+def as_member(
+    application: PartitionOwner, incarnation: int, ask: Callable[[Membership, int], Script]
+) -> Script:
     """Send a request with the member's id and epoch; send it again if the epoch changes meanwhile.
 
     incarnation: of the member that may send it. 0 sends it without a member, as tools do.
@@ -86,20 +111,40 @@ def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Memb
     while True:
         view = application.member.view()
         if view.epoch <= 0 or view.incarnation != incarnation:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now")
+            raise Refused(
+                Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now"
+            )
         try:
-            return (yield from ask(Membership(view.member_id, view.epoch, application.instance_id), until_ms))
+            return (
+                yield from ask(
+                    Membership(view.member_id, view.epoch, application.instance_id), until_ms
+                )
+            )
         except Refused as refused:
-            if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH or application.mono_ms() >= until_ms:
+            if (
+                reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH
+                or application.mono_ms() >= until_ms
+            ):
                 raise
-        yield AwaitMember(EPOCH_WAIT_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
+        yield AwaitMember(EPOCH_WAIT_MS, _has_another_epoch(view.epoch))
 
 
-def commit(application: PartitionOwner, offsets: Mapping[TopicIdPartition, int], incarnation: int, metadata: str = "") -> Script:
+def _has_another_epoch(epoch: int) -> Callable[[Any], bool]:
+    return lambda member: member.view().epoch != epoch
+
+
+def commit(
+    application: PartitionOwner,
+    offsets: Mapping[TopicIdPartition, int],
+    incarnation: int,
+    metadata: str = "",
+) -> Script:
     """Commit these offsets."""
 
     def send(membership: Membership, until_ms: int) -> Script:
-        request = SendRequest(commit_request(application.group, offsets, membership, metadata), OFFSET_COMMIT_VERSION)
+        request = SendRequest(
+            commit_request(application.group, offsets, membership, metadata), OFFSET_COMMIT_VERSION
+        )
         return send_until_accepted(
             application,
             "OffsetCommit",
@@ -112,13 +157,17 @@ def commit(application: PartitionOwner, offsets: Mapping[TopicIdPartition, int],
         yield from as_member(application, incarnation, send)
 
 
-def committed_offsets(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
+def committed_offsets(
+    application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
+) -> Script:
     """Fetch the group's committed offset of each partition; None where there is none."""
     found = yield from committed_with_metadata(application, partitions, incarnation)
     return {partition: one.offset for partition, one in found.items()}
 
 
-def committed_with_metadata(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
+def committed_with_metadata(
+    application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
+) -> Script:
     """Fetch the committed offset of each partition with its metadata."""
     wanted = tuple(partitions)
 
@@ -152,7 +201,11 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
         return {}
     topics = tuple(
         ListOffsetsTopic(
-            name=name, partitions=tuple(ListOffsetsPartition(partition_index=each.partition, timestamp=when) for each in some)
+            name=name,
+            partitions=tuple(
+                ListOffsetsPartition(partition_index=each.partition, timestamp=when)
+                for each in some
+            ),
         )
         for name, some in wanted.items()
     )
@@ -165,42 +218,71 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
                 codes.append(Code.of(result.error_code))
         return first_error(codes), found
 
-    request = SendRequest(ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), LIST_OFFSETS_VERSION)
-    return (yield from send_until_accepted(process, "ListOffsets", request, read, process.mono_ms() + TIMEOUT_MS))
+    request = SendRequest(
+        ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), LIST_OFFSETS_VERSION
+    )
+    return (
+        yield from send_until_accepted(
+            process, "ListOffsets", request, read, process.mono_ms() + TIMEOUT_MS
+        )
+    )
 
 
 def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
     """Fetch those of these topics, by name or id, that exist."""
     asked = tuple(
-        MetadataRequestTopic(name=each) if isinstance(each, str) else MetadataRequestTopic(topic_id=each, name=None)
+        MetadataRequestTopic(name=each)
+        if isinstance(each, str)
+        else MetadataRequestTopic(topic_id=each, name=None)
         for each in wanted
     )
 
     def read(answer: Any) -> tuple[Code, Topics]:
         return Code.NONE, Topics(
-            Topic(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in answer.topics if not topic.error_code
+            Topic(topic.name, bytes(topic.topic_id), len(topic.partitions))
+            for topic in answer.topics
+            if not topic.error_code
         )
 
-    request = SendRequest(MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA_VERSION)
+    request = SendRequest(
+        MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA_VERSION
+    )
     return (
-        (yield from send_until_accepted(process, "Metadata", request, read, process.mono_ms() + TIMEOUT_MS)) if asked else Topics()
+        (
+            yield from send_until_accepted(
+                process, "Metadata", request, read, process.mono_ms() + TIMEOUT_MS
+            )
+        )
+        if asked
+        else Topics()
     )
 
 
 def describe_classic_group(application: PartitionOwner) -> Script:
-    """Describe the classic group; its state is DEAD where it does not exist or is of another type."""
-    request = SendRequest(DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION)
+    """Describe the classic group; its state is DEAD where it does not exist or is of another
+    type.
+    """
+    request = SendRequest(
+        DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION
+    )
 
     def read(answer: Any) -> tuple[Code, Any]:
         group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
         return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
 
-    return (yield from send_until_accepted(application, "DescribeGroups", request, read, application.mono_ms() + TIMEOUT_MS))
+    return (
+        yield from send_until_accepted(
+            application, "DescribeGroups", request, read, application.mono_ms() + TIMEOUT_MS
+        )
+    )
 
 
 def describe_consumer_group(application: PartitionOwner) -> Script:
     """Describe the consumer group."""
-    request = SendRequest(ConsumerGroupDescribeRequest(group_ids=(application.group,)), CONSUMER_GROUP_DESCRIBE_VERSION)
+    request = SendRequest(
+        ConsumerGroupDescribeRequest(group_ids=(application.group,)),
+        CONSUMER_GROUP_DESCRIBE_VERSION,
+    )
     until_ms = application.mono_ms() + TIMEOUT_MS
     return (
         yield from send_until_accepted(

@@ -1,4 +1,5 @@
-"""A transactional sink with many writers: rows and fences change atomically, and a stale fence aborts.
+"""A transactional sink with many writers: rows and fences change atomically, and a stale fence
+aborts.
 
 Rows are ranges of offsets. The sink raises LawBroken for a row that is written twice or left out.
 """
@@ -11,9 +12,11 @@ from apportion.topics import TopicIdPartition
 
 
 class Sink:
-    """What was written. fences: the next offset of each partition. rows: the ranges of each, in order.
+    """What was written. fences: the next offset of each partition. rows: the ranges of each, in
+    order.
 
-    begins: where its queries begin to read every log; None: where the group's first offset for a place says.
+    begins: where its queries begin to read every log; None: where the group's first offset for a
+    place says.
     """
 
     def __init__(self, first_offset: int | None = None) -> None:
@@ -28,9 +31,11 @@ class Sink:
         admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
-        """Write what was admitted by the fences in `seen`; return False and write nothing if one has moved since.
+        """Write what was admitted by the fences in `seen`; return False and write nothing if one
+        has moved since.
 
-        first: where each place begins that has no rows yet, as the group's first offset for it says.
+        first: where each place begins that has no rows yet, as the group's first offset for it
+        says.
         """
         if any(self.fences.get(partition) != seen.get(partition) for partition in admitted):
             return False
@@ -44,8 +49,13 @@ class Sink:
         ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:
-            raise LawBroken("sink-once", f"rows [{lower}, {min(to, expected)}) of {partition} are in the sink twice.")
+            raise LawBroken(
+                "sink-once",
+                f"rows [{lower}, {min(to, expected)}) of {partition} are in the sink twice.",
+            )
         if lower > expected:
-            raise LawBroken("sink-once", f"rows [{expected}, {lower}) of {partition} are not in the sink.")
+            raise LawBroken(
+                "sink-once", f"rows [{expected}, {lower}) of {partition} are not in the sink."
+            )
         ranges.append((lower, to))
         self.row_count += to - lower

@@ -1,4 +1,6 @@
-"""A query that writes to another sink than the workers' group: it must be refused before it joins."""
+"""A query that writes to another sink than the workers' group: it must be refused before it
+joins.
+"""
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.member import Application

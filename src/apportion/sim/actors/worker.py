@@ -1,4 +1,5 @@
-"""An application that reads in micro-batches as a Spark query does, by the rule that the Spark source uses.
+"""An application that reads in micro-batches as a Spark query does, by the rule that the Spark
+source uses.
 
 `member.batch.rule.BatchPlanner` decides what to read. This module answers its queries through the
 simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order: planned,
@@ -67,7 +68,9 @@ class Worker(Application):
         self._checkpoints = 0
 
     def attach_sink(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
-        """Write rows to `sink`. first: the offset at which the group began to read each partition."""
+        """Write rows to `sink`. first: the offset at which the group began to read each
+        partition.
+        """
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
@@ -82,7 +85,8 @@ class Worker(Application):
             self.topics,
             checkpoint=checkpoint.name,
             starting=StartingOffsets(start_position(self.simulation.scenario)),
-            fail_on_data_loss=False,  # topics are deleted on purpose; the sink notices any other loss
+            # topics are deleted on purpose; the sink notices any other loss
+            fail_on_data_loss=False,
         )
         if checkpoint.planned is not checkpoint.done:
             yield from self._write(checkpoint.planned, incarnation=-1)
@@ -113,10 +117,14 @@ class Worker(Application):
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the batch and mark it done; a batch that asks for sinks is answered with the sink's name."""
+        """Write the batch and mark it done; a batch that asks for sinks is answered with the sink's
+        name.
+        """
         if batch.question_number:
             yield Sleep(1 + self.work_ms(20))
-            self.checkpoint.announced = WriterReport(self.sinks, has_records=bool(self._sink.fences))
+            self.checkpoint.announced = WriterReport(
+                self.sinks, has_records=bool(self._sink.fences)
+            )
             self.checkpoint.done = batch
             return
         self.set_in_use(incarnation, dict.fromkeys(batch.ranges))
@@ -128,7 +136,9 @@ class Worker(Application):
             if self._sink.commit(fences, admitted, self._first):
                 break
             self.simulation.write_trace(self.name, "was beaten to the sink, and tries again")
-        self.simulation.write_trace(self.name, f"wrote {sum(to - lower for lower, to, _ in admitted.values())} rows")
+        self.simulation.write_trace(
+            self.name, f"wrote {sum(to - lower for lower, to, _ in admitted.values())} rows"
+        )
         yield Sleep(1)
         self.checkpoint.done = batch
 
@@ -137,7 +147,10 @@ class Worker(Application):
         for partition, (start, _) in following.ranges.items():
             end = previous.end_or_none(partition)
             if end is not None and start < end:
-                raise LawBroken("spans-continue", f"{self.name} had read {partition} up to {end} and starts again at {start}.")
+                raise LawBroken(
+                    "spans-continue",
+                    f"{self.name} had read {partition} up to {end} and starts again at {start}.",
+                )
 
     def _run_rule(self, asking: QueryGenerator[Any]) -> Script:
         """Run the rule: answer each query that it yields, and return its result."""
@@ -154,11 +167,23 @@ class Worker(Application):
             return end.value
 
     def _name_partitions(self, ask: rule.ResolveTopicNames) -> Script:
-        unknown = tuple(dict.fromkeys(each.topic_id for each in ask.partitions if self._known.with_id(each.topic_id) is None))
+        unknown = tuple(
+            dict.fromkeys(
+                each.topic_id
+                for each in ask.partitions
+                if self._known.with_id(each.topic_id) is None
+            )
+        )
         if unknown:
             self._remember((yield from fetch_topics(self, unknown)))
         named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.partitions)
-        return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
+        return tuple(
+            sorted(
+                TopicIdPartition(topic.name, topic.id, number)
+                for topic, number in named
+                if topic is not None
+            )
+        )
 
     def _fetch_topics(self, names: tuple[str, ...]) -> Script:
         topics = yield from fetch_topics(self, names)
@@ -172,8 +197,8 @@ class Worker(Application):
     def _describe_share(self) -> Script:
         """Describe the assignment as the Spark source does.
 
-        A classic member may be in a consumer group during a migration (KIP-848), so DescribeGroups may
-        find nothing.
+        A classic member may be in a consumer group during a migration (KIP-848), so DescribeGroups
+        may find nothing.
         """
         if self.uses_classic_protocol:
             group = yield from describe_classic_group(self)
@@ -190,14 +215,18 @@ class Worker(Application):
             self._known = self._known.adding(topic)
 
     def _adopt(self, ask: rule.AdoptAssignment) -> Script:
-        """Stop using revoked partitions, and only then report to the member that they are released."""
+        """Stop using revoked partitions, and only then report to the member that they are
+        released.
+        """
         self.set_in_use(*self.batches.held)
         self.step_member(Adopted(ask.incarnation, ask.target))
         return immediately(self.member.view())
 
 
 def start_position(scenario: Scenario) -> int:
-    """Return where workers begin a partition without a committed offset; it depends on the seed alone."""
+    """Return where workers begin a partition without a committed offset; it depends on the seed
+    alone.
+    """
     return EARLIEST if scenario.seed % 4 else LATEST
 
 
@@ -211,14 +240,20 @@ ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
     rule.ReadWriterReport: lambda worker, ask: immediately(worker.checkpoint.announced),
     rule.StartMembership: lambda worker, ask: worker.join_group(),
     rule.EndMembership: lambda worker, ask: immediately(None),  # nobody adopts a group here
-    rule.ReadMembership: lambda worker, ask: immediately(MembershipSnapshot(worker.member.view(), worker.now().mono_ms)),
+    rule.ReadMembership: lambda worker, ask: immediately(
+        MembershipSnapshot(worker.member.view(), worker.now().mono_ms)
+    ),
     rule.SessionTimeout: lambda worker, ask: immediately(worker.simulation.scenario.session_ms),
     rule.SubscribedTopics: lambda worker, ask: worker._fetch_subscribed(),
     rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
     rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
     rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
-    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.partitions, ask.incarnation),
-    rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
+    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(
+        worker, ask.partitions, ask.incarnation
+    ),
+    rule.CommitOffsets: lambda worker, ask: commit(
+        worker, ask.offsets, ask.incarnation, ask.metadata
+    ),
     rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, EARLIEST),
     rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, LATEST),
     rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),

@@ -1,10 +1,10 @@
 """The invariant checker: raises LawBroken at the first step after which a law does not hold.
 
 It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
-changes in few places, so it is checked where that state has changed: the laws of a group after a step
-that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit. What
-held before and did not change still holds. `consumer_groups.py` and `classic_laws.py` check the groups
-of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
+changes in few places, so it is checked where that state has changed: the laws of a group after a
+step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
+What held before and did not change still holds. `consumer_groups.py` and `classic_laws.py` check
+the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,10 +56,13 @@ class InvariantChecker:
         self.consumer_groups = ConsumerGroupChecker(simulation.scenario, self.owners)
         self._broker: BrokerProcess | None = None
         self._replays = ReplayChecker(simulation)
-        self._seen_logs: dict[int, tuple[Shard, int]] = {}  # offsets partition -> its shard and log end offset
+        # offsets partition -> its shard and log end offset
+        self._seen_logs: dict[int, tuple[Shard, int]] = {}
 
     def attach_broker(self, broker: BrokerProcess) -> None:
-        """Set the broker to observe. The broker needs its observer first, so this comes after both exist."""
+        """Set the broker to observe. The broker needs its observer first, so this comes after both
+        exist.
+        """
         self._broker = broker
 
     # what the broker reports
@@ -80,14 +83,17 @@ class InvariantChecker:
             elif type(event.request) is OffsetCommitRequest:
                 self.offsets.after_commit(self._shards(), event.request)
         self._check_groups(event)
-        if self.simulation.steps // STEPS_BETWEEN_REPLAYS != self._replays.checked_at // STEPS_BETWEEN_REPLAYS:
+        if (
+            self.simulation.steps // STEPS_BETWEEN_REPLAYS
+            != self._replays.checked_at // STEPS_BETWEEN_REPLAYS
+        ):
             self._replays.check(self._node_shards())
 
     def after_actions(self) -> None:
         """Raise LawBroken for a request that nothing will ever answer.
 
-        A request waits for a flush, or it is parked until other members of its group join or sync. No
-        client of the simulation sends a request that waits for anything else.
+        A request waits for a flush, or it is parked until other members of its group join or sync.
+        No client of the simulation sends a request that waits for anything else.
         """
         broker = self._broker
         assert broker is not None
@@ -95,12 +101,18 @@ class InvariantChecker:
             parked = self._parked_tickets()
             for ticket, waiting in broker.pending.items():
                 if ticket not in parked:
-                    why = f"{type(waiting.request).__name__} has no answer, is not parked, and no flush is under way."
+                    why = (
+                        f"{type(waiting.request).__name__} has no answer, is not parked, and "
+                        "no flush is under way."
+                    )
                     raise LawBroken("ticket-once", why)
 
     def reply_without_request(self, reply: Reply) -> None:
         """Raise LawBroken: each ticket has one reply."""
-        raise LawBroken("ticket-once", f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}.")
+        raise LawBroken(
+            "ticket-once",
+            f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}.",
+        )
 
     def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
         """Note a reply: what it says must survive every later crash of the broker."""
@@ -128,7 +140,9 @@ class InvariantChecker:
         self.consumer_groups.answer_received(owner, epoch, code, self._mono_ms())
 
     def member_joined(self, owner: PartitionOwner) -> None:
-        """Note that a classic member knows its membership; one that was removed cannot know it earlier."""
+        """Note that a classic member knows its membership; one that was removed cannot know it
+        earlier.
+        """
         self.consumer_groups.member_joined(owner)
         group = self._group_or_none(owner.group)
         if isinstance(group, ConsumerGroup):
@@ -157,7 +171,8 @@ class InvariantChecker:
             if seen is None or seen[0] is not shard or seen[1] != end:
                 self._seen_logs[partition.index] = (shard, end)
                 if seen is not None and seen[0] is not shard:
-                    self._check_rebuilt([shard])  # a flush failed: the shard was loaded again from its log
+                    # a flush failed: the shard was loaded again from its log
+                    self._check_rebuilt([shard])
                 for group in shard.ledger.groups.values():
                     if isinstance(group, ConsumerGroup):
                         self._check_consumer_group(group, shard, event)
@@ -200,7 +215,9 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that were loaded from their logs: what anybody was shown must still be there."""
+        """Check shards that were loaded from their logs: what anybody was shown must still be
+        there.
+        """
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:
@@ -212,7 +229,9 @@ class InvariantChecker:
             self.classic_groups.check_recovered(classic, now_ms)
             for consumer_group in (group for group in groups if isinstance(group, ConsumerGroup)):
                 self.consumer_groups.check_recovered(consumer_group, now_ms)
-        self.consumer_groups.check_lost_groups(lambda group_id: self._group_or_none(group_id) is None)
+        self.consumer_groups.check_lost_groups(
+            lambda group_id: self._group_or_none(group_id) is None
+        )
         assert self._broker is not None
         assert self._broker.node is not None
         self.offsets.check_recovered(self._shards(), self._broker.node)
@@ -237,7 +256,12 @@ class InvariantChecker:
 
     def _parked_tickets(self) -> set[Ticket]:
         groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
-        return {ticket for group in groups if isinstance(group, ClassicGroup) for ticket in parked_tickets(group)}
+        return {
+            ticket
+            for group in groups
+            if isinstance(group, ClassicGroup)
+            for ticket in parked_tickets(group)
+        }
 
     def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
         for _, shard in self._node_shards():

@@ -1,8 +1,9 @@
-"""Checks classic groups from one step to the next: generations, assignments, removals, exclusive use.
+"""Checks classic groups from one step to the next: generations, assignments, removals, exclusive
+use.
 
-They share no code with the checks of consumer groups. A generation that was joined but never synced is in
-no record, so after a crash its number may come again: only synced generations must have different numbers.
-All times are of the broker's monotonic clock.
+They share no code with the checks of consumer groups. A generation that was joined but never synced
+is in no record, so after a crash its number may come again: only synced generations must have
+different numbers. All times are of the broker's monotonic clock.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -13,7 +14,11 @@ from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.stickiness import needless_moves
-from apportion.sim.checks.subscriptions import NamePartition, assigned_partitions, decode_subscription
+from apportion.sim.checks.subscriptions import (
+    NamePartition,
+    assigned_partitions,
+    decode_subscription,
+)
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
@@ -50,11 +55,13 @@ class ClassicGroupChecker:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._snapshots: dict[str, ClassicGroupSnapshot] = {}
-        self._last_answer_ms: dict[str, int] = {}  # member -> when the broker last answered it, on its clock
+        # member -> when the broker last answered it, on its clock
+        self._last_answer_ms: dict[str, int] = {}
         self._last_request_ms: dict[
             str, int
         ] = {}  # member -> when its session may have begun anew: it asked something, heard or not
-        self._max_synced_generation: dict[str, int] = {}  # group -> the newest generation that a member got its share of
+        # group -> the newest generation that a member got its share of
+        self._max_synced_generation: dict[str, int] = {}
         self._leaving: dict[str, None] = {}  # members that asked to go
 
     def before_step(self, event: Any, now_ms: int) -> None:
@@ -70,13 +77,17 @@ class ClassicGroupChecker:
         """Note a reply: the member's session began anew when its request came, or later.
 
         As in Kafka, these requests do not restart a session: a SyncGroup while the group prepares a
-        rebalance, and a JoinGroup that is answered at once because it changes nothing. The sessions of
-        members that waited for a generation restart with it.
+        rebalance, and a JoinGroup that is answered at once because it changes nothing. The sessions
+        of members that waited for a generation restart with it.
         """
         if type(request) is JoinGroupRequest:
             return
-        if body.error_code == Code.NONE or (body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest):
-            self._last_answer_ms[request.member_id] = max(self._last_answer_ms.get(request.member_id, 0), asked_ms)
+        if body.error_code == Code.NONE or (
+            body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest
+        ):
+            self._last_answer_ms[request.member_id] = max(
+                self._last_answer_ms.get(request.member_id, 0), asked_ms
+            )
         if type(request) is SyncGroupRequest and body.error_code == Code.NONE:
             self._max_synced_generation[request.group_id] = max(
                 self._max_synced_generation.get(request.group_id, 0), request.generation_id
@@ -117,12 +128,22 @@ class ClassicGroupChecker:
         now = self._snapshots[group.group_id] = self._snapshot(group, before, now_ms)
         if before is not None:
             self._restart_sessions((name for name in before.waiting if name in now.members), now_ms)
-            self._last_request_ms.update(dict.fromkeys((name for name in now.members if name not in before.members), now_ms))
+            self._last_request_ms.update(
+                dict.fromkeys((name for name in now.members if name not in before.members), now_ms)
+            )
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
-            self._check_generation(group, max(known, self._max_synced_generation.get(group.group_id, 0)))
-            self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE)
-        if before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE and now.state is STABLE:
+            self._check_generation(
+                group, max(known, self._max_synced_generation.get(group.group_id, 0))
+            )
+            self._check_assignment(
+                group, before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE
+            )
+        if (
+            before is not None
+            and before.state is ClassicGroupState.COMPLETING_REBALANCE
+            and now.state is STABLE
+        ):
             self._check_moves(group)
         if before is not None and now.members != before.members:
             self._check_removal(group, before, now, now_ms, unanswered)
@@ -131,16 +152,23 @@ class ClassicGroupChecker:
     def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
         """Check that no member of a stable group outlives its session timeout.
 
-        due_ms: the coordinator's next deadline; while one is due, expired members may still be there.
+        due_ms: the coordinator's next deadline; while one is due, expired members may still be
+        there.
         """
         if due_ms is not None and due_ms <= now_ms:
             return
         since_ms = self._snapshots[group.group_id].since_ms
         for name, member in group.live.members.items():
             silent_ms = now_ms - max(since_ms, self._last_request_ms.get(name, 0))
-            if group.live.state is STABLE and not member.is_waiting and silent_ms >= member.session_timeout_ms:
+            if (
+                group.live.state is STABLE
+                and not member.is_waiting
+                and silent_ms >= member.session_timeout_ms
+            ):
                 raise LawBroken(
-                    "gone-in-time", f"group {group.group_id}: {name} is still a member after {silent_ms} ms of silence."
+                    "gone-in-time",
+                    f"group {group.group_id}: {name} is still a member after {silent_ms} "
+                    "ms of silence.",
                 )
 
     def _restart_sessions(self, members: Iterable[str], now_ms: int) -> None:
@@ -148,7 +176,9 @@ class ClassicGroupChecker:
         for name in members:
             self._last_answer_ms[name] = self._last_request_ms[name] = now_ms
 
-    def _snapshot(self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int) -> ClassicGroupSnapshot:
+    def _snapshot(
+        self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int
+    ) -> ClassicGroupSnapshot:
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
         waiting = {
@@ -157,22 +187,37 @@ class ClassicGroupChecker:
             if (ticket := member.join_ticket or member.sync_ticket) is not None
         }
         is_same = (
-            before is not None and before.generation == live.generation and (live.state is before.state or live.state is STABLE)
+            before is not None
+            and before.generation == live.generation
+            and (live.state is before.state or live.state is STABLE)
         )
         since_ms = before.since_ms if before is not None and is_same else now_ms
-        patience_ms = max((member.rebalance_timeout_ms for member in live.members.values()), default=0)
+        patience_ms = max(
+            (member.rebalance_timeout_ms for member in live.members.values()), default=0
+        )
         return ClassicGroupSnapshot(
-            group.saved, live.state, live.generation, members, waiting, dict(live.instances), patience_ms, since_ms
+            group.saved,
+            live.state,
+            live.generation,
+            members,
+            waiting,
+            dict(live.instances),
+            patience_ms,
+            since_ms,
         )
 
     def _check_generation(self, group: ClassicGroup, known: int) -> None:
         """Check that the generation is at least the newest one that was synced."""
         generation = 0 if group.saved is None else group.saved.generation
         if generation < known:
-            raise LawBroken("epochs-never-back", f"group {group.group_id} was at generation {known}, and is at {generation}.")
+            raise LawBroken(
+                "epochs-never-back",
+                f"group {group.group_id} was at generation {known}, and is at {generation}.",
+            )
 
     def _check_assignment(self, group: ClassicGroup, is_new: bool) -> None:
-        """Check that no partition is assigned twice, and that members subscribe to what they are assigned.
+        """Check that no partition is assigned twice, and that members subscribe to what they are
+        assigned.
 
         is_new: the leader has just assigned. Otherwise a static member that came back with another
         subscription may still have the assignment of its predecessor, until the next rebalance.
@@ -183,17 +228,29 @@ class ClassicGroupChecker:
             wanted = decode_subscription(member).topics
             for topic, partition in assigned_partitions(member):
                 if is_new and topic not in wanted:
-                    raise LawBroken("subscribed-only", f"{member.member_id} wants {', '.join(wanted)} and has {topic}.")
+                    raise LawBroken(
+                        "subscribed-only",
+                        f"{member.member_id} wants {', '.join(wanted)} and has {topic}.",
+                    )
                 if (topic, partition) in owner:
-                    why = f"{topic}-{partition} is given to {owner[topic, partition]} and to {member.member_id}."
-                    raise LawBroken("one-holder", f"group {group.group_id}, generation {group.saved.generation}: {why}")
+                    why = (
+                        f"{topic}-{partition} is given to {owner[topic, partition]} and to "
+                        f"{member.member_id}."
+                    )
+                    raise LawBroken(
+                        "one-holder",
+                        f"group {group.group_id}, generation {group.saved.generation}: {why}",
+                    )
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
         """Check that a sticky leader moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
-            raise LawBroken("moves-with-cause", f"group {group.group_id}, generation {group.saved.generation}: {why}")
+            raise LawBroken(
+                "moves-with-cause",
+                f"group {group.group_id}, generation {group.saved.generation}: {why}",
+            )
 
     def _check_removal(
         self,
@@ -203,30 +260,41 @@ class ClassicGroupChecker:
         now_ms: int,
         unanswered: Container[Ticket],
     ) -> None:
-        """Check that each removed member left, was replaced, or exceeded its session or rebalance timeout.
+        """Check that each removed member left, was replaced, or exceeded its session or rebalance
+        timeout.
 
         A member whose JoinGroup or SyncGroup is parked is neither silent nor late.
         """
         for name, session_ms in before.members.items():
             if name in now.members or name in self._leaving:
                 continue
-            if any(was == name and instance in now.statics for instance, was in before.statics.items()):
+            if any(
+                was == name and instance in now.statics for instance, was in before.statics.items()
+            ):
                 continue
             silent_ms = now_ms - self._last_answer_ms.get(name, 0)
             late_ms = now_ms - before.since_ms
             is_waiting = name in before.waiting and before.waiting[name] in unanswered
-            if not is_waiting and (silent_ms >= session_ms - ROUNDING_MS or late_ms >= before.patience_ms - ROUNDING_MS):
+            if not is_waiting and (
+                silent_ms >= session_ms - ROUNDING_MS or late_ms >= before.patience_ms - ROUNDING_MS
+            ):
                 continue
-            why = f"{name} was dismissed from {before.state.name} after {silent_ms} ms of silence and {late_ms} ms of waiting."
+            why = (
+                f"{name} was dismissed from {before.state.name} after {silent_ms} ms of "
+                f"silence and {late_ms} ms of waiting."
+            )
             raise LawBroken("gone-with-cause", f"group {group.group_id}: {why}")
 
     # hands
 
-    def check_exclusive_use(self, group: ClassicGroup, applications: Iterable[PartitionOwner]) -> None:
+    def check_exclusive_use(
+        self, group: ClassicGroup, applications: Iterable[PartitionOwner]
+    ) -> None:
         """Check that no two members of the newest synced generation use one partition.
 
-        A member of an older generation (a static member that did not rejoin, or one that was removed) may
-        not know it yet. What its owner does is refused by the sink's fences and by the coordinator.
+        A member of an older generation (a static member that did not rejoin, or one that was
+        removed) may not know it yet. What its owner does is refused by the sink's fences and by the
+        coordinator.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
@@ -235,12 +303,18 @@ class ClassicGroupChecker:
             if not topic_partitions or not each.is_up or each.group != group.group_id:
                 continue
             view = each.member.view()
-            if incarnation != view.incarnation or view.epoch < newest or view.member_id not in group.live.members:
+            if (
+                incarnation != view.incarnation
+                or view.epoch < newest
+                or view.member_id not in group.live.members
+            ):
                 continue
             for topic_partition in topic_partitions:
                 if topic_partition in owner:
                     raise LawBroken(
-                        "no-two-hands", f"{view.member_id} uses {topic_partition}, which {owner[topic_partition]} uses, too."
+                        "no-two-hands",
+                        f"{view.member_id} uses {topic_partition}, which "
+                        f"{owner[topic_partition]} uses, too.",
                     )
                 owner[topic_partition] = view.member_id
 
@@ -254,13 +328,19 @@ def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
             yield member.sync_ticket
 
 
-def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
+def may_commit(
+    group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition
+) -> bool:
     """Return whether the member may commit an offset of the partition.
 
-    It must be at the group's generation. While the leader assigns, nobody may; after that, nobody may
-    commit for a partition that is assigned to another member.
+    It must be at the group's generation. While the leader assigns, nobody may; after that, nobody
+    may commit for a partition that is assigned to another member.
     """
-    if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
+    if (
+        member_id not in group.live.members
+        or claimed != group.live.generation
+        or group.saved is None
+    ):
         return False
     if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
         return False
@@ -268,17 +348,29 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partitio
         return True  # joined and not synced: the assignments are those of the generation before
     others = (each for each in group.saved.members if each.member_id != member_id)
     return not any(
-        assigned == (topic_partition.topic, topic_partition.partition) for each in others for assigned in assigned_partitions(each)
+        assigned == (topic_partition.topic, topic_partition.partition)
+        for each in others
+        for assigned in assigned_partitions(each)
     )
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps the group from convergence: it is not stable, or a subscribed partition is unassigned."""
-    if group.live.state is not ClassicGroupState.STABLE or group.saved is None or group.saved.generation != group.live.generation:
+    """Yield what keeps the group from convergence: it is not stable, or a subscribed partition is
+    unassigned.
+    """
+    if (
+        group.live.state is not ClassicGroupState.STABLE
+        or group.saved is None
+        or group.saved.generation != group.live.generation
+    ):
         yield f"group {group.group_id} is {group.live.state.name}"
         return
-    assigned = dict.fromkeys(partition for member in group.saved.members for partition in assigned_partitions(member))
-    wanted = dict.fromkeys(topic for member in group.saved.members for topic in decode_subscription(member).topics)
+    assigned = dict.fromkeys(
+        partition for member in group.saved.members for partition in assigned_partitions(member)
+    )
+    wanted = dict.fromkeys(
+        topic for member in group.saved.members for topic in decode_subscription(member).topics
+    )
     for topic in filter(None, map(topics.named, wanted)):
         for partition in range(topic.partitions):
             if (topic.name, partition) not in assigned:

@@ -1,8 +1,9 @@
-"""Checks consumer groups (KIP-848) from one step to the next: epochs, removals, fencing, exclusive use.
+"""Checks consumer groups (KIP-848) from one step to the next: epochs, removals, fencing, exclusive
+use.
 
-`consumer_laws.py` has the laws of one group at one moment. Here are those that need its history: what
-the group was, what its members were told, and which heartbeats were processed. All times are of the
-broker's monotonic clock.
+`consumer_laws.py` has the laws of one group at one moment. Here are those that need its history:
+what the group was, what its members were told, and which heartbeats were processed. All times are
+of the broker's monotonic clock.
 """
 
 from collections import deque
@@ -17,7 +18,11 @@ from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import Code
 from apportion.machine import Arrived
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
-from apportion.sim.checks.member_snapshot import MemberSnapshot, may_mean_deleted_topic, removes_member
+from apportion.sim.checks.member_snapshot import (
+    MemberSnapshot,
+    may_mean_deleted_topic,
+    removes_member,
+)
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
@@ -43,12 +48,16 @@ class ConsumerGroupChecker:
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
         self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
-        self._heartbeats_since_answer: dict[str, int] = {}  # processed since the member last received an answer
+        # processed since the member last received an answer
+        self._heartbeats_since_answer: dict[str, int] = {}
         self._answer_times_ms: dict[str, deque[int]] = {}  # when it received its last answers
         self._in_use_changed_ms: dict[str, int] = {}  # when its owner last changed what it uses
-        self._acknowledged_epochs: dict[str, int] = {}  # the last epoch in a reply to it, while it is a member
-        self._epochs_received: dict[str, tuple[int, int]] = {}  # its incarnation, and the last epoch received in it
-        self._removed: dict[str, None] = {}  # members that were removed or replaced, and may not know it
+        # the last epoch in a reply to it, while it is a member
+        self._acknowledged_epochs: dict[str, int] = {}
+        # its incarnation, and the last epoch received in it
+        self._epochs_received: dict[str, tuple[int, int]] = {}
+        # members that were removed or replaced, and may not know it
+        self._removed: dict[str, None] = {}
 
     def is_known(self, group_id: str) -> bool:
         """Whether the group was a consumer group when it was last checked."""
@@ -58,11 +67,15 @@ class ConsumerGroupChecker:
 
     def heartbeat_processed(self, member_id: str) -> None:
         """Count a heartbeat that the coordinator has processed."""
-        self._heartbeats_since_answer[member_id] = self._heartbeats_since_answer.get(member_id, 0) + 1
+        self._heartbeats_since_answer[member_id] = (
+            self._heartbeats_since_answer.get(member_id, 0) + 1
+        )
 
     def session_restarted(self, member_id: str, since_ms: int) -> None:
         """Note that the member's session began anew, at the latest when its request came."""
-        self._last_heartbeat_ms[member_id] = max(self._last_heartbeat_ms.get(member_id, 0), since_ms)
+        self._last_heartbeat_ms[member_id] = max(
+            self._last_heartbeat_ms.get(member_id, 0), since_ms
+        )
 
     def epoch_shown(self, group_id: str, epoch: int) -> None:
         """Note a group epoch that stands in a reply."""
@@ -90,7 +103,9 @@ class ConsumerGroupChecker:
         self._answer_times_ms.setdefault(member_id, deque(maxlen=ANSWERS_TO_BE_SURE)).append(now_ms)
         before = self._epochs_received.get(member_id)
         if before is not None and before[0] == view.incarnation and epoch < before[1]:
-            raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
+            raise LawBroken(
+                "epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}."
+            )
         self._epochs_received[member_id] = (view.incarnation, epoch)
 
     def member_joined(self, owner: PartitionOwner) -> None:
@@ -103,16 +118,24 @@ class ConsumerGroupChecker:
 
     # steps
 
-    def check_change(self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int) -> int | None:
-        """Check the group after a step; return how far its epoch went up, or None if nothing changed.
+    def check_change(
+        self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
+    ) -> int | None:
+        """Check the group after a step; return how far its epoch went up, or None if nothing
+        changed.
 
-        topics: of the coordinator now. A target assignment is checked against the topics from which it
-        was computed, which are those of the step that changed the assignment epoch.
+        topics: of the coordinator now. A target assignment is checked against the topics from which
+        it was computed, which are those of the step that changed the assignment epoch.
         """
         group_id, saved = group.group_id, group.saved
         before = self._members.get(group_id, {})
-        after = {name: _snapshot(member, before.get(name), now_ms) for name, member in saved.members.items()}
-        is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
+        after = {
+            name: _snapshot(member, before.get(name), now_ms)
+            for name, member in saved.members.items()
+        }
+        is_same = len(after) == len(before) and all(
+            before.get(name) is now for name, now in after.items()
+        )
         is_retargeted = self._assignment_epochs.get(group_id) != saved.assignment_epoch
         if is_same and not is_retargeted and self._epochs.get(group_id) == saved.epoch:
             return None
@@ -140,10 +163,11 @@ class ConsumerGroupChecker:
         return epochs
 
     def check_downgrade(self, group: ClassicGroup, is_recovered: bool) -> bool:
-        """Check a group that was a consumer group and is a classic one; return whether it has members.
+        """Check a group that was a consumer group and is a classic one; return whether it has
+        members.
 
-        Its generations go on from the group epoch. is_recovered: the group was loaded from its log, so
-        an epoch that stood in no reply may be lost with the conversion.
+        Its generations go on from the group epoch. is_recovered: the group was loaded from its log,
+        so an epoch that stood in no reply may be lost with the conversion.
         """
         name = group.group_id
         before, epoch = self._members.pop(name), self._epochs.pop(name, None)
@@ -151,7 +175,10 @@ class ConsumerGroupChecker:
         reached = max(0 if is_recovered else epoch or 0, self._max_shown_epoch.pop(name, 0))
         has_members = bool(before and group.live.members)
         if has_members and group.live.generation < reached:
-            raise LawBroken("epochs-never-back", f"group {name} was at epoch {reached}, and is at {group.live.generation}.")
+            raise LawBroken(
+                "epochs-never-back",
+                f"group {name} was at epoch {reached}, and is at {group.live.generation}.",
+            )
         for member_id in before:
             self._acknowledged_epochs.pop(member_id, None)
             if member_id not in group.live.members:
@@ -159,15 +186,21 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a group that was loaded from its log: members are at the epochs that they were told."""
+        """Check a group that was loaded from its log: members are at the epochs that they were
+        told.
+        """
         saved, before = group.saved, self._members.get(group.group_id, {})
         for name in before:
             told, member = self._acknowledged_epochs.get(name), saved.members.get(name)
-            if told is None or (member is not None and (member.epoch >= told or member.epoch in (AWAY, JOINING))):
+            if told is None or (
+                member is not None and (member.epoch >= told or member.epoch in (AWAY, JOINING))
+            ):
                 continue
             left = "it is no member any more" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {told}, and now {left}.")
-        self._members[group.group_id] = {name: _snapshot(member, None, now_ms) for name, member in saved.members.items()}
+        self._members[group.group_id] = {
+            name: _snapshot(member, None, now_ms) for name, member in saved.members.items()
+        }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
             self._removed.pop(name, None)  # its removal was not flushed before the crash
@@ -181,7 +214,10 @@ class ConsumerGroupChecker:
         for group_id in [known for known in self._members if is_lost(known)]:
             if group_id in self._max_shown_epoch:
                 shown = self._max_shown_epoch[group_id]
-                raise LawBroken("epochs-never-back", f"group {group_id} is no more; somebody was told {shown} of it.")
+                raise LawBroken(
+                    "epochs-never-back",
+                    f"group {group_id} is no more; somebody was told {shown} of it.",
+                )
             self._removed.update(dict.fromkeys(self._members.pop(group_id)))
             self._epochs.pop(group_id, None)
             self._assignment_epochs.pop(group_id, None)
@@ -197,31 +233,53 @@ class ConsumerGroupChecker:
             return
         view, saved = owner.member.view(), group.saved
         member_id = view.member_id
-        if incarnation != view.incarnation or member_id in self._removed or view.epoch <= 0 or member_id not in saved.members:
+        if (
+            incarnation != view.incarnation
+            or member_id in self._removed
+            or view.epoch <= 0
+            or member_id not in saved.members
+        ):
             return
         for partition in partitions:
-            holder = saved.owners.owner_or_none(saved.units.unit(partition.topic_id, partition.partition))
+            holder = saved.owners.owner_or_none(
+                saved.units.unit(partition.topic_id, partition.partition)
+            )
             if holder == member_id:
                 continue
-            if not owner.uses_classic_protocol or not may_mean_deleted_topic(group, member_id, partition, topics):
-                why = f"{member_id} uses {partition}, which the group says {holder or 'nobody'} has."
+            if not owner.uses_classic_protocol or not may_mean_deleted_topic(
+                group, member_id, partition, topics
+            ):
+                why = (
+                    f"{member_id} uses {partition}, which the group says {holder or 'nobody'} has."
+                )
                 raise LawBroken("no-two-hands", why)
 
     # single laws
 
     def _check_epochs(
-        self, group: ConsumerGroup, before: Mapping[str, MemberSnapshot], after: Mapping[str, MemberSnapshot]
+        self,
+        group: ConsumerGroup,
+        before: Mapping[str, MemberSnapshot],
+        after: Mapping[str, MemberSnapshot],
     ) -> None:
         name, epoch = group.group_id, group.saved.epoch
         shown = self._max_shown_epoch.get(name, 0)
         if epoch < shown:
-            raise LawBroken("epochs-never-back", f"group {name} is at epoch {epoch}, but told {shown} to somebody.")
+            raise LawBroken(
+                "epochs-never-back",
+                f"group {name} is at epoch {epoch}, but told {shown} to somebody.",
+            )
         for member_id, now in after.items():
             old = before.get(member_id)
             if old is not None and now.epoch < old.epoch and now.epoch not in (AWAY, JOINING):
-                raise LawBroken("epochs-never-back", f"{member_id} went from epoch {old.epoch} back to {now.epoch}.")
+                raise LawBroken(
+                    "epochs-never-back",
+                    f"{member_id} went from epoch {old.epoch} back to {now.epoch}.",
+                )
 
-    def _check_removal(self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int) -> None:
+    def _check_removal(
+        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int
+    ) -> None:
         """Check that a member was removed for a reason.
 
         It left, another process took its place, its session timed out, or it did not give up
@@ -237,19 +295,37 @@ class ConsumerGroupChecker:
         if last.metadata.classic_member_metadata is not None and is_late:
             return
         if last.state is MemberState.UNREVOKED and is_late:
-            if self._still_uses_revoked(group, member_id, last) or not self._has_reported_release(member_id, last):
+            if self._still_uses_revoked(group, member_id, last) or not self._has_reported_release(
+                member_id, last
+            ):
                 return
-            raise LawBroken("gone-with-cause", f"{member_id} was dismissed for partitions that it has long let go.")
-        raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
+            raise LawBroken(
+                "gone-with-cause",
+                f"{member_id} was dismissed for partitions that it has long let go.",
+            )
+        raise LawBroken(
+            "gone-with-cause",
+            f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.",
+        )
 
-    def _still_uses_revoked(self, group: ConsumerGroup, member_id: str, last: MemberSnapshot) -> bool:
-        """Return whether the owner still uses a partition pending revocation, or its process is dead."""
+    def _still_uses_revoked(
+        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot
+    ) -> bool:
+        """Return whether the owner still uses a partition pending revocation, or its process is
+        dead.
+        """
         ids = group.saved.units.ids
-        revoked = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.pending_revocation.units.tolist())
+        revoked = dict.fromkeys(
+            (ids[unit >> SHIFT], unit & PARTITION)
+            for unit in last.pending_revocation.units.tolist()
+        )
         for owner in self._owners.values():
             view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
             if view is not None and view.member_id == member_id:
-                used = [(partition.topic_id, partition.partition) for partition in owner.in_use.partitions]
+                used = [
+                    (partition.topic_id, partition.partition)
+                    for partition in owner.in_use.partitions
+                ]
                 return any(tuple(partition) in revoked for partition in [*view.owned, *used])
         return True
 
@@ -261,17 +337,26 @@ class ConsumerGroupChecker:
         """
         times_ms = self._answer_times_ms.get(member_id)
         released_ms = max(last.since_ms, self._in_use_changed_ms.get(member_id, 0))
-        return times_ms is not None and len(times_ms) == ANSWERS_TO_BE_SURE and times_ms[0] > released_ms
+        return (
+            times_ms is not None
+            and len(times_ms) == ANSWERS_TO_BE_SURE
+            and times_ms[0] > released_ms
+        )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
         """Check that a fenced member was removed, or lost more than one answer."""
         member_id = request.member_id
         lost = self._heartbeats_since_answer.get(member_id, 0) - 1
         if member_id not in self._removed and lost <= 1 and member_id in self._epochs_received:
-            raise LawBroken("fenced-with-cause", f"{member_id} at epoch {request.member_epoch} was answered {code.name}.")
+            raise LawBroken(
+                "fenced-with-cause",
+                f"{member_id} at epoch {request.member_epoch} was answered {code.name}.",
+            )
 
 
-def _snapshot(member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int) -> MemberSnapshot:
+def _snapshot(
+    member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
+) -> MemberSnapshot:
     """Return the member as it is; the earlier snapshot itself if nothing has changed since."""
     if before is None or not before.has_same_assignment(member):
         since_ms = now_ms
@@ -279,7 +364,13 @@ def _snapshot(member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms
         return before
     else:
         since_ms = before.since_ms
-    assignment = (member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation)
+    assignment = (
+        member.epoch,
+        member.previous_epoch,
+        member.state,
+        member.assigned,
+        member.pending_revocation,
+    )
     return MemberSnapshot(*assignment, member.target, member.metadata, since_ms)
 
 
@@ -289,4 +380,7 @@ def _check_subscribed(group: ConsumerGroup, member: ConsumerGroupMember, topics:
     for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
         topic = topics.with_id(ids[number])
         if topic is not None and topic.name not in wanted:
-            raise LawBroken("subscribed-only", f"{member.member_id} wants {', '.join(wanted)} and has {topic.name}.")
+            raise LawBroken(
+                "subscribed-only",
+                f"{member.member_id} wants {', '.join(wanted)} and has {topic.name}.",
+            )

@@ -1,8 +1,9 @@
-"""The laws of one consumer group as its coordinator has it. A law yields one sentence for each violation.
+"""The laws of one consumer group as its coordinator has it. A law yields one sentence for each
+violation.
 
-They hold between any two steps, in every reachable state: while partitions of deleted topics are still
-assigned, while static members are away, before the first target assignment. Laws that need more than
-one group at one moment are in `WATCHED_LAWS`; the checker of the simulator checks them.
+They hold between any two steps, in every reachable state: while partitions of deleted topics are
+still assigned, while static members are away, before the first target assignment. Laws that need
+more than one group at one moment are in `WATCHED_LAWS`; the checker of the simulator checks them.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,12 +28,17 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     for member in group.saved.members.values():
         for unit in member.units():
             if unit in first:
-                yield f"{_partition_name(group, topics, unit)} is held by {first[unit]} and by {member.member_id}."
+                yield (
+                    f"{_partition_name(group, topics, unit)} is held by {first[unit]} and by "
+                    f"{member.member_id}."
+                )
             first[unit] = member.member_id
 
 
 def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """No epoch is above the group epoch: of the target assignment, of members, and of assigned partitions."""
+    """No epoch is above the group epoch: of the target assignment, of members, and of assigned
+    partitions.
+    """
     saved = group.saved
     newest = saved.epoch
     if saved.assignment_epoch > newest:
@@ -51,7 +57,8 @@ def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """A target assignment of the group epoch assigns every subscribed partition once, to a subscribed member.
+    """A target assignment of the group epoch assigns every subscribed partition once, to a
+    subscribed member.
 
     topics: those from which the target assignment was computed.
     """
@@ -59,7 +66,8 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     if saved.assignment_epoch != saved.epoch:
         return
     subscribed: dict[str, Topic] = {}
-    sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}  # subscription -> topic number -> partitions
+    # subscription -> topic number -> partitions
+    sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}
     owner: dict[int, str] = {}
     for name, member in saved.members.items():
         wishes = member.metadata.subscribed_topic_names
@@ -67,16 +75,24 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         if sizes is None:
             known = [topic for wish in wishes if (topic := topics.named(wish)) is not None]
             subscribed.update((topic.name, topic) for topic in known)
-            sizes = sizes_of[wishes] = {saved.units.number_or_none(topic.id): topic.partitions for topic in known}
+            sizes = sizes_of[wishes] = {
+                saved.units.number_or_none(topic.id): topic.partitions for topic in known
+            }
         if member.target is None:
             continue
         if member.metadata is NO_METADATA:
             yield f"the target names {name}, which is no member."
         for unit in member.target.tolist():
             if unit & PARTITION >= sizes.get(unit >> SHIFT, 0):
-                yield f"the target gives {_partition_name(group, topics, unit)} to {name}, which does not subscribe to it."
+                yield (
+                    f"the target gives {_partition_name(group, topics, unit)} to {name}, "
+                    "which does not subscribe to it."
+                )
             elif unit in owner:
-                yield f"the target gives {_partition_name(group, topics, unit)} to {owner[unit]} and to {name}."
+                yield (
+                    f"the target gives {_partition_name(group, topics, unit)} to "
+                    f"{owner[unit]} and to {name}."
+                )
             else:
                 owner[unit] = name
     if len(owner) == sum(topic.partitions for topic in subscribed.values()):
@@ -88,7 +104,9 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """A member at the assignment epoch is assigned only partitions of its target; all of them if it is STABLE."""
+    """A member at the assignment epoch is assigned only partitions of its target; all of them if it
+    is STABLE.
+    """
     saved = group.saved
     at = [member for member in saved.members.values() if member.epoch == saved.assignment_epoch]
     if not at:
@@ -99,25 +117,37 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         for unit in units:
             if owner.get(unit) != name:
                 yield (
-                    f"{name} is at the target's epoch {member.epoch} and uses {_partition_name(group, topics, unit)}, "
+                    f"{name} is at the target's epoch {member.epoch} and uses "
+                    f"{_partition_name(group, topics, unit)}, "
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
         wanted = 0 if member.target is None else len(member.target)
         if member.state is MemberState.STABLE and len(units) < wanted:
-            yield f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of {wanted} partitions."
+            yield (
+                f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of "
+                f"{wanted} partitions."
+            )
 
 
 def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """In a Stable group every member is STABLE, at the group epoch, and assigned exactly its target."""
+    """In a Stable group every member is STABLE, at the group epoch, and assigned exactly its
+    target.
+    """
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():
         if member.state is not MemberState.STABLE:
             yield f"the group is Stable, but {name} is {member.state.name}."
         if member.epoch != group.saved.epoch:
-            yield f"the group is Stable at epoch {group.saved.epoch}, but {name} is at {member.epoch}."
+            yield (
+                f"the group is Stable at epoch {group.saved.epoch}, but {name} is at "
+                f"{member.epoch}."
+            )
         if len(member.pending_revocation.units):
-            yield f"the group is Stable, but {name} still has to give up {len(member.pending_revocation.units)} partitions."
+            yield (
+                f"the group is Stable, but {name} still has to give up "
+                f"{len(member.pending_revocation.units)} partitions."
+            )
         target = [] if member.target is None else member.target.tolist()
         if sorted(member.assigned.units.tolist()) != sorted(target):
             yield f"the group is Stable, but what {name} uses is not its target."
@@ -129,7 +159,9 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     ids = saved.units.ids
     held = saved.owners.owned(saved.units)
     claimed = {
-        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.units()
+        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name
+        for name, member in saved.members.items()
+        for unit in member.units()
     }
     if held == claimed:
         return
@@ -137,7 +169,10 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         table, members = held.get(partition), claimed.get(partition)
         if table != members:
             topic_partition = _partition_name(group, topics, saved.units.unit(*partition))
-            yield f"{topic_partition} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
+            yield (
+                f"{topic_partition} is held by {members or 'nobody'}, but the table of "
+                f"holders says {table or 'nobody'}."
+            )
 
 
 def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
@@ -159,7 +194,9 @@ def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             votes[said.server_assignor] = votes.get(said.server_assignor, 0) + 1
         if said.classic_member_metadata is not None:
             classics += 1
-            for protocol in dict.fromkeys(spoken.name for spoken in said.classic_member_metadata.supported_protocols):
+            for protocol in dict.fromkeys(
+                spoken.name for spoken in said.classic_member_metadata.supported_protocols
+            ):
                 speakers[protocol] = speakers.get(protocol, 0) + 1
         if member.state is MemberState.STABLE:
             settled_at[member.epoch] = settled_at.get(member.epoch, 0) + 1
@@ -190,27 +227,45 @@ GROUP_LAWS: dict[str, Law] = {
 
 WATCHED_LAWS: dict[str, str] = {
     "no-two-hands": "no partition is in two applications' hands at once",
-    "epochs-never-back": "no epoch goes back, neither those that an application has seen nor those of the coordinator",
+    "epochs-never-back": (
+        "no epoch goes back, neither those that an application has seen nor those of the "
+        "coordinator"
+    ),
     "converges": "after the faults every member has its target within a bound",
     "silent": "a group that has converged writes nothing and moves no epoch without a cause",
     "commit-is-fenced": "a commit of a fenced or stale epoch is refused",
     "offsets-never-back": "a committed offset never goes back without a reset",
     "one-sink": "no record is committed past that the sink of its group has not got",
-    "ticket-once": "every ticket is spent at most once, and exactly once while its connection lives",
+    "ticket-once": (
+        "every ticket is spent at most once, and exactly once while its connection lives"
+    ),
     "sink-once": "the sink ends with every record once",
-    "all-is-read": "in the end the plain consumers have committed the end of every log, and nothing beyond it",
+    "all-is-read": (
+        "in the end the plain consumers have committed the end of every log, and nothing beyond it"
+    ),
     "spans-continue": "a query never goes back behind the end of its own last batch",
-    "replay-equals-live": "what is replayed from the log equals what is saved in the running coordinator",
-    "compacted-replay-equals-live": "the same of a log that a cleaner has passed over, wholly or in part",
+    "replay-equals-live": (
+        "what is replayed from the log equals what is saved in the running coordinator"
+    ),
+    "compacted-replay-equals-live": (
+        "the same of a log that a cleaner has passed over, wholly or in part"
+    ),
     "fenced-with-cause": "no member is fenced that kept to the protocol",
     "gone-with-cause": "no member is dismissed that spoke in time",
     "gone-in-time": "no member of a classic group at rest is silent for longer than its session",
-    "moves-with-cause": "a leader that shares out stickily takes no partition from a member that could keep it",
+    "moves-with-cause": (
+        "a leader that shares out stickily takes no partition from a member that could keep it"
+    ),
     "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
-    "no-defect": "no machine raises what it does not declare, and no member fails for good but for want of time",
+    "no-defect": (
+        "no machine raises what it does not declare, and no member fails for good but for "
+        "want of time"
+    ),
     "durable": "what was acknowledged outlives a crash",
 }
-"""The laws that the simulator's checker checks, and what each says; docs/simulator.md lists them."""
+"""The laws that the simulator's checker checks, and what each says; docs/simulator.md lists
+them.
+"""
 
 TLA: dict[str, str] = {
     "TypeOK": "bounded-epochs, counts-agree",
@@ -219,12 +274,15 @@ TLA: dict[str, str] = {
     "ValidPartitionEpoch": "holders-agree",
     "ValidStableGroupState": "stable-is-settled",
     "ValidMemberEpoch": "valid-member-epoch",
-    "ValidReconcileState": "converges",  # first version only: a client that reconciles has something under way that will end it
+    # first version only: a client that reconciles has something under way that will end it
+    "ValidReconcileState": "converges",
     "EventuallyConverges": "converges",
     "ClientSideMemberEpochIsMonotonic": "epochs-never-back",
     "GcSideMemberEpochIsMonotonic": "epochs-never-back",
 }
-"""Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws that stand for each."""
+"""Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws
+that stand for each.
+"""
 
 
 def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
@@ -236,5 +294,8 @@ def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:
     return {
-        unit: name for name, member in group.saved.members.items() if member.target is not None for unit in member.target.tolist()
+        unit: name
+        for name, member in group.saved.members.items()
+        if member.target is not None
+        for unit in member.target.tolist()
     }

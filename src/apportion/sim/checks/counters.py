@@ -1,4 +1,6 @@
-"""Counts of one history: rebalances, how long groups took to converge, how long partitions had no owner."""
+"""Counts of one history: rebalances, how long groups took to converge, how long partitions had no
+owner.
+"""
 
 from collections.abc import Iterable
 
@@ -31,13 +33,17 @@ class RunCounters:
             self.slowest_convergence_ms = max(self.slowest_convergence_ms, took_ms)
 
     def ownership_changed(self, group: str, applications: Iterable[PartitionOwner]) -> None:
-        """Count and trace which partitions of the group have another owner, or none, than before."""
+        """Count and trace which partitions of the group have another owner, or none, than
+        before.
+        """
         now: dict[TopicIdPartition, str] = {}
         for application in applications:
             if application.group == group and application.is_up:
                 for topic_partition in application.in_use.partitions:
                     now[topic_partition] = (
-                        f"{now[topic_partition]}+{application.name}" if topic_partition in now else application.name
+                        f"{now[topic_partition]}+{application.name}"
+                        if topic_partition in now
+                        else application.name
                     )
         before = self._owners.get(group, {})
         self._owners[group] = now
@@ -53,8 +59,12 @@ class RunCounters:
     def _end_unowned(self, group: str, topic_partition: TopicIdPartition) -> None:
         since_ms = self._unowned_since_ms.pop((group, topic_partition), None)
         if since_ms is not None and self._simulation.now_ms < self._simulation.scenario.duration_ms:
-            self.longest_unowned_ms = max(self.longest_unowned_ms, self._simulation.now_ms - since_ms)
+            self.longest_unowned_ms = max(
+                self.longest_unowned_ms, self._simulation.now_ms - since_ms
+            )
 
     def _trace_owner(self, group: str, topic_partition: TopicIdPartition, owner: str) -> None:
         if self._simulation.trace is not None:
-            self._simulation.trace.ownership.append(OwnershipChange(self._simulation.now_us, group, str(topic_partition), owner))
+            self._simulation.trace.ownership.append(
+                OwnershipChange(self._simulation.now_us, group, str(topic_partition), owner)
+            )

@@ -1,4 +1,6 @@
-"""A member of a consumer group as it was checked last, and what may end or confuse its membership."""
+"""A member of a consumer group as it was checked last, and what may end or confuse its
+membership.
+"""
 
 from typing import Any, NamedTuple
 
@@ -36,9 +38,11 @@ class MemberSnapshot(NamedTuple):
 
 
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """Return whether the request ends the membership: a leave, or a new process of the static member.
+    """Return whether the request ends the membership: a leave, or a new process of the static
+    member.
 
-    A new process replaces a static member that is away, or one where either uses the classic protocol.
+    A new process replaces a static member that is away, or one where either uses the classic
+    protocol.
     """
     instance_id = last.metadata.instance_id
     match request:
@@ -53,17 +57,28 @@ def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
             return False
 
 
-def may_mean_deleted_topic(group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics) -> bool:
-    """Return whether a classic member may use a partition that is not its own without knowing better.
+def may_mean_deleted_topic(
+    group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics
+) -> bool:
+    """Return whether a classic member may use a partition that is not its own without knowing
+    better.
 
-    The classic protocol names topics without ids, so a member cannot tell a deleted topic from one that
-    was created later under its name. It may, if the partition's topic is deleted, if nobody owns the
-    partition, or if the member owns a partition of that number of a deleted topic.
+    The classic protocol names topics without ids, so a member cannot tell a deleted topic from one
+    that was created later under its name. It may, if the partition's topic is deleted, if nobody
+    owns the partition, or if the member owns a partition of that number of a deleted topic.
     """
     if topics.with_id(topic_partition.topic_id) is None:
         return True
-    if group.saved.owners.owner_or_none(group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)) is None:
+    if (
+        group.saved.owners.owner_or_none(
+            group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
+        )
+        is None
+    ):
         return True
     ids = group.saved.units.ids
     held = group.saved.members[member_id].units()
-    return any(unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)
+    return any(
+        unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None
+        for unit in held
+    )

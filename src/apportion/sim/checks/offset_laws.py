@@ -1,4 +1,6 @@
-"""Checks committed offsets: who commits, that they never go back, and never pass what the group's sink has."""
+"""Checks committed offsets: who commits, that they never go back, and never pass what the group's
+sink has.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -47,7 +49,11 @@ class OffsetChecker:
             for partition, value in partitions.items():
                 if old.get(partition) is not value:
                     self._check(
-                        shards, request, TopicIdPartition(topic, value.topic_id, partition), old.get(partition), value.offset
+                        shards,
+                        request,
+                        TopicIdPartition(topic, value.topic_id, partition),
+                        old.get(partition),
+                        value.offset,
                     )
 
     def _check(
@@ -61,46 +67,76 @@ class OffsetChecker:
         self.commits += 1
         who, claimed = request.member_id, request.generation_id_or_member_epoch
         if not _may_commit(shards, request.group_id, who, claimed, topic_partition):
-            raise LawBroken("commit-is-fenced", f"{who} committed {topic_partition} as of epoch {claimed}, which it may not.")
+            raise LawBroken(
+                "commit-is-fenced",
+                f"{who} committed {topic_partition} as of epoch {claimed}, which it may not.",
+            )
         if old is not None and old.topic_id == topic_partition.topic_id and offset < old.offset:
-            raise LawBroken("offsets-never-back", f"{who} committed {offset} for {topic_partition}, where {old.offset} stood.")
+            raise LawBroken(
+                "offsets-never-back",
+                f"{who} committed {offset} for {topic_partition}, where {old.offset} stood.",
+            )
         sink = self._sinks.get(request.group_id)
         if sink is not None:
             end = sink.fences.get(
-                topic_partition, self.first.setdefault(topic_partition, offset if sink.first_offset is None else sink.first_offset)
+                topic_partition,
+                self.first.setdefault(
+                    topic_partition, offset if sink.first_offset is None else sink.first_offset
+                ),
             )
             if offset > end:
-                raise LawBroken("one-sink", f"{who} committed {offset} for {topic_partition}; the group's sink ends at {end}.")
+                raise LawBroken(
+                    "one-sink",
+                    f"{who} committed {offset} for {topic_partition}; the group's sink "
+                    f"ends at {end}.",
+                )
 
     def is_shown(self, group_id: str) -> bool:
         """Return whether an offset of the group stood in a reply."""
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Note what a reply shows or acknowledges: fetched offsets, committed offsets, produced records."""
+        """Note what a reply shows or acknowledges: fetched offsets, committed offsets, produced
+        records.
+        """
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
                 for topic in group.topics:
                     for partition in topic.partitions:
                         if partition.error_code == Code.NONE and partition.committed_offset >= 0:
-                            group_partition = (group.group_id, bytes(topic.topic_id), partition.partition_index)
+                            group_partition = (
+                                group.group_id,
+                                bytes(topic.topic_id),
+                                partition.partition_index,
+                            )
                             self._note_shown(group_partition, partition.committed_offset)
         elif type(request) is OffsetCommitRequest:
             for said, answer in zip(request.topics, body.topics, strict=True):
                 for wanted, partition in zip(said.partitions, answer.partitions, strict=True):
                     if partition.error_code == Code.NONE:
-                        group_partition = (request.group_id, bytes(said.topic_id), partition.partition_index)
+                        group_partition = (
+                            request.group_id,
+                            bytes(said.topic_id),
+                            partition.partition_index,
+                        )
                         self._note_shown(group_partition, wanted.committed_offset)
         elif type(request) is ProduceRequest:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a broker that loaded its logs: what stood in a reply is there; anything else may be lost."""
+        """Check a broker that loaded its logs: what stood in a reply is there; anything else may be
+        lost.
+        """
         for group_id, sink in self._sinks.items():
             known = committed_offsets(shards, group_id)
-            for topic_partition in [topic_partition for topic_partition in self.first if topic_partition not in sink.rows]:
+            for topic_partition in [
+                topic_partition
+                for topic_partition in self.first
+                if topic_partition not in sink.rows
+            ]:
                 if topic_partition.partition not in known.get(topic_partition.topic, {}):
-                    del self.first[topic_partition]  # its first commit was lost, so the group begins it again
+                    # its first commit was lost, so the group begins it again
+                    del self.first[topic_partition]
         for (group_id, topic_id, partition), shown in self._shown.items():
             topic = node.topics.with_id(topic_id)
             if topic is None:
@@ -108,12 +144,23 @@ class OffsetChecker:
             value = committed_offsets(shards, group_id).get(topic.name, {}).get(partition)
             if value is None or value.offset < shown:
                 found = "none" if value is None else value.offset
-                raise LawBroken("durable", f"offset {shown} of {topic.name}-{partition} was shown in {group_id}; {found} is left.")
-        ends = {(partition.topic.id, partition.index): partition.log.next_offset for partition in node.partitions()}
+                raise LawBroken(
+                    "durable",
+                    f"offset {shown} of {topic.name}-{partition} was shown in {group_id}; "
+                    f"{found} is left.",
+                )
+        ends = {
+            (partition.topic.id, partition.index): partition.log.next_offset
+            for partition in node.partitions()
+        }
         for (topic_id, partition), offset in self._written.items():
             topic = node.topics.with_id(topic_id)
             if topic is not None and ends.get((topic_id, partition), 0) <= offset:
-                raise LawBroken("durable", f"the record at {offset} of {topic.name}-{partition} was acknowledged and is lost.")
+                raise LawBroken(
+                    "durable",
+                    f"the record at {offset} of {topic.name}-{partition} was acknowledged "
+                    "and is lost.",
+                )
 
     def _note_shown(self, group_partition: GroupPartition, offset: int) -> None:
         self._shown[group_partition] = max(self._shown.get(group_partition, 0), offset)
@@ -124,7 +171,9 @@ class OffsetChecker:
             for partition in topic_response.partition_responses:
                 if topic is not None and partition.error_code == Code.NONE:
                     group_partition = (topic.id, partition.index)
-                    self._written[group_partition] = max(self._written.get(group_partition, 0), partition.base_offset)
+                    self._written[group_partition] = max(
+                        self._written.get(group_partition, 0), partition.base_offset
+                    )
 
 
 def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
@@ -136,11 +185,17 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
     return {}
 
 
-def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
+def _may_commit(
+    shards: Iterable[Shard],
+    group_id: str,
+    member_id: str,
+    claimed: int,
+    topic_partition: TopicIdPartition,
+) -> bool:
     """Return whether the member may commit with the epoch that it claims.
 
-    It may at its own epoch, and for a partition that it still has at any epoch since it was assigned
-    (KIP-1251).
+    It may at its own epoch, and for a partition that it still has at any epoch since it was
+    assigned (KIP-1251).
     """
     for shard in shards:
         group = shard.ledger.groups.get(group_id)
@@ -151,6 +206,8 @@ def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed:
             if member is None or claimed > member.epoch:
                 return False
             unit = group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
-            given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(unit)
+            given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(
+                unit
+            )
             return claimed == member.epoch or (given is not None and given <= claimed)
     return False

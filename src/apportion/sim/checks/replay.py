@@ -1,6 +1,8 @@
-"""The law of the log: replaying it gives the running coordinator's saved state, also when a cleaner has passed over it.
+"""The law of the log: replaying it gives the running coordinator's saved state, also when a cleaner
+has passed over it.
 
-A second reader follows each log from where it stopped, so the whole log is read once; after a restart it begins anew.
+A second reader follows each log from where it stopped, so the whole log is read once; after a
+restart it begins anew.
 """
 
 from collections.abc import Iterable
@@ -10,7 +12,13 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored_records
 from apportion.node.partitions import Partition
-from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
+from apportion.sim.checks.saved import (
+    compact,
+    difference_or_none,
+    read_during_compaction,
+    replay_records,
+    saved_state,
+)
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import Topics
@@ -22,7 +30,9 @@ Shards = Iterable[tuple[Partition, Shard]]
 
 
 class LogFollower:
-    """A shard that knows nothing but the log, up to `next_offset`, and the records that it has read."""
+    """A shard that knows nothing but the log, up to `next_offset`, and the records that it has
+    read.
+    """
 
     __slots__ = ("live", "next_offset", "records", "shard")
 
@@ -58,7 +68,10 @@ class ReplayChecker:
         """Every shard has saved what its log says."""
         self.checked_at = self._simulation.steps
         for partition, shard in shards:
-            difference = difference_or_none(saved_state(shard.ledger), saved_state(self._follower(partition, shard).shard.ledger))
+            difference = difference_or_none(
+                saved_state(shard.ledger),
+                saved_state(self._follower(partition, shard).shard.ledger),
+            )
             if difference is not None:
                 raise LawBroken("replay-equals-live", difference)
 
@@ -74,7 +87,10 @@ class ReplayChecker:
             try:
                 ledger = replay_records(left)
             except Exception as error:
-                raise LawBroken("compacted-replay-equals-live", f"the replay stops with {type(error).__name__}: {error}") from error
+                raise LawBroken(
+                    "compacted-replay-equals-live",
+                    f"the replay stops with {type(error).__name__}: {error}",
+                ) from error
             difference = difference_or_none(saved_state(shard.ledger), saved_state(ledger))
             if difference is not None:
                 raise LawBroken("compacted-replay-equals-live", difference)

@@ -1,6 +1,8 @@
-"""What a shard has saved, as one value to compare: live against replayed, and against what is left after a log cleaner.
+"""What a shard has saved, as one value to compare: live against replayed, and against what is left
+after a log cleaner.
 
-Nothing in the value depends on how a group numbered its topics, nor on the order in which anything came.
+Nothing in the value depends on how a group numbered its topics, nor on the order in which anything
+came.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +27,9 @@ from apportion.wire.records.groups import (
 
 
 class SavedMember(NamedTuple):
-    """One member. assigned, revoking: the epoch at which each partition was given. target: in the order in which it is given."""
+    """One member. assigned, revoking: the epoch at which each partition was given. target: in the
+    order in which it is given.
+    """
 
     metadata: ConsumerGroupMemberMetadataValue
     epoch: int
@@ -83,26 +87,40 @@ def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
     return shard.ledger
 
 
-def compact(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool) -> list[CoordinatorRecord]:
-    """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
+def compact(
+    records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool
+) -> list[CoordinatorRecord]:
+    """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of
+    each key, the rest as it is.
 
     drops_tombstones: they have stood long enough for the cleaner to take them too.
     """
     left = [records[index] for index in _last_of_each_key(records, upto)]
-    return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
+    return [
+        *(record for record in left if not (drops_tombstones and record.value is None)),
+        *records[upto:],
+    ]
 
 
-def read_during_compaction(records: Sequence[CoordinatorRecord], read: int, upto: int) -> list[CoordinatorRecord]:
-    """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
+def read_during_compaction(
+    records: Sequence[CoordinatorRecord], read: int, upto: int
+) -> list[CoordinatorRecord]:
+    """What a reader sees who had read `read` records when a cleaner came and cleaned the first
+    `upto` (KAFKA-19862).
 
-    It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
+    It may see what was given and never that it was taken back first; but tombstones stand longer
+    than any reader needs.
     """
     left = [records[index] for index in _last_of_each_key(records, upto) if index >= read]
     return [*records[:read], *left, *records[max(read, upto) :]]
 
 
 def _last_of_each_key(records: Sequence[CoordinatorRecord], upto: int) -> list[int]:
-    return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
+    return sorted(
+        {
+            encode_key(record.key): index for index, record in enumerate(islice(records, upto))
+        }.values()
+    )
 
 
 def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
@@ -116,7 +134,10 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
         saved.epoch,
         saved.assignment_epoch,
         saved.metadata_hash,
-        {member_id: _member_state(member, saved.units.ids) for member_id, member in saved.members.items()},
+        {
+            member_id: _member_state(member, saved.units.ids)
+            for member_id, member in saved.members.items()
+        },
         dict(saved.instances),
         _non_zero(saved.subscriber_counts),
         _non_zero(saved.assignor_votes),
@@ -128,7 +149,11 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
 
 
 def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
-    target = None if member.target is None else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
+    target = (
+        None
+        if member.target is None
+        else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
+    )
     return SavedMember(
         member.metadata,
         member.epoch,
@@ -150,20 +175,31 @@ def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
 
 
 def _difference(where: str, live: Any, replayed: Any) -> str:
-    """`live` and `replayed`, which stand at `where` and are not equal: the first that differs in them, by name."""
+    """`live` and `replayed`, which stand at `where` and are not equal: the first that differs in
+    them, by name.
+    """
     if isinstance(live, dict):
         for name in sorted({**live, **replayed}):
             if name not in replayed:
-                return f"{where}{_key_text(name)} is {_value_text(live[name])} live and missing in the replay."
+                return (
+                    f"{where}{_key_text(name)} is {_value_text(live[name])} live and missing "
+                    "in the replay."
+                )
             if name not in live:
-                return f"{where}{_key_text(name)} is {_value_text(replayed[name])} in the replay and missing live."
+                return (
+                    f"{where}{_key_text(name)} is {_value_text(replayed[name])} in the replay "
+                    "and missing live."
+                )
             if live[name] != replayed[name]:
                 return _difference(f"{where}{_key_text(name)}, ", live[name], replayed[name])
     elif hasattr(live, "_fields"):
         for field, ours, theirs in zip(live._fields, live, replayed, strict=True):
             if ours != theirs:
                 return _difference(f"{where}{field} ", ours, theirs)
-    return f"{where.rstrip(', ')} is {_value_text(live)} live and {_value_text(replayed)} in the replay."
+    return (
+        f"{where.rstrip(', ')} is {_value_text(live)} live and {_value_text(replayed)} in the "
+        "replay."
+    )
 
 
 def _key_text(name: Any) -> str:

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 from apportion.errors import DecodeError
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import MemberMetadata
 
@@ -22,8 +25,12 @@ def assigned_partitions(member: MemberMetadata) -> Iterator[NamePartition]:
 
 
 def decode_subscription(member: MemberMetadata) -> ConsumerProtocolSubscription:
-    """What the member said when it joined. LawBroken for bytes that say nothing: no member of ours sends such."""
+    """What the member said when it joined. LawBroken for bytes that say nothing: no member of ours
+    sends such.
+    """
     try:
         return decode(ConsumerProtocolSubscription, member.subscription)[1]
     except DecodeError as error:
-        raise LawBroken("no-defect", f"{member.member_id} sent a subscription that cannot be read: {error}") from error
+        raise LawBroken(
+            "no-defect", f"{member.member_id} sent a subscription that cannot be read: {error}"
+        ) from error

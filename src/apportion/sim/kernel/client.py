@@ -1,4 +1,6 @@
-"""A process that runs a script against the broker, and the two effects that every script may yield."""
+"""A process that runs a script against the broker, and the two effects that every script may
+yield.
+"""
 
 from typing import Any, NamedTuple
 
@@ -54,7 +56,12 @@ class Client(SimulatedProcess):
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """Start the effect that the script yielded; `runner` is resumed with its result."""
         if type(effect) is SendRequest:
-            self.work_channel.send(effect.body, effect.version, REQUEST_TIMEOUT_MS, lambda answer: runner.resume(turn, answer))
+            self.work_channel.send(
+                effect.body,
+                effect.version,
+                REQUEST_TIMEOUT_MS,
+                lambda answer: runner.resume(turn, answer),
+            )
         else:
             assert type(effect) is Sleep
             self.call_later(effect.duration_ms * 1000, runner.resume, turn)

@@ -1,8 +1,9 @@
-"""Discrete-event simulation: one queue of scheduled calls, random streams, and processes that start, pause and die.
+"""Discrete-event simulation: one queue of scheduled calls, random streams, and processes that
+start, pause and die.
 
 The queue alone decides the order: by time, then in the order in which calls were scheduled. Every
-random choice comes from a stream that the seed and a purpose name, so that a component which draws more
-often does not change what others draw. Therefore one seed is one history, on any machine.
+random choice comes from a stream that the seed and a purpose name, so that a component which draws
+more often does not change what others draw. Therefore one seed is one history, on any machine.
 """
 
 from collections.abc import Callable, Generator
@@ -21,7 +22,9 @@ LINES_PER_HASH = 512  # lines of the trace that are hashed at once
 
 Callback = Callable[..., None]
 ScheduledCall = list[Any]
-"""`[at_us, number, callback, arguments]`; the number orders calls of one time, a cancelled call has None as callback."""
+"""`[at_us, number, callback, arguments]`; the number orders calls of one time, a cancelled call has
+None as callback.
+"""
 
 
 def cancel_call(entry: ScheduledCall) -> None:
@@ -32,7 +35,16 @@ def cancel_call(entry: ScheduledCall) -> None:
 class Simulation:
     """The simulated time, the calls that are scheduled, and the digest of the trace so far."""
 
-    __slots__ = ("_digest", "_queue", "_queued", "_unhashed_lines", "now_us", "scenario", "steps", "trace")
+    __slots__ = (
+        "_digest",
+        "_queue",
+        "_queued",
+        "_unhashed_lines",
+        "now_us",
+        "scenario",
+        "steps",
+        "trace",
+    )
 
     def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
         self.scenario = scenario
@@ -50,7 +62,9 @@ class Simulation:
         return self.now_us // 1000
 
     def random_stream(self, purpose: str) -> Random:
-        """Return an independent random stream for that purpose; the same seed and purpose give the same stream."""
+        """Return an independent random stream for that purpose; the same seed and purpose give the
+        same stream.
+        """
         return Random(f"{self.scenario.seed} {purpose}")
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
@@ -95,12 +109,12 @@ class Simulation:
 class SimulatedProcess:
     """A process with its own clocks. It may be paused, may die, and may be started again.
 
-    Calls that were scheduled for an earlier incarnation, or that come due while the process is down, are
-    dropped. Calls that come due while it is paused run when it resumes.
+    Calls that were scheduled for an earlier incarnation, or that come due while the process is
+    down, are dropped. Calls that come due while it is paused run when it resumes.
 
-    incarnation: 1 after the first start, and one more with each. The monotonic clock starts anywhere and
-    runs up to 0.2 % fast or slow, so no test passes because two processes share a clock. The wall
-    clock may jump.
+    incarnation: 1 after the first start, and one more with each. The monotonic clock starts
+    anywhere and runs up to 0.2 % fast or slow, so no test passes because two processes share a
+    clock. The wall clock may jump.
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
@@ -111,7 +125,8 @@ class SimulatedProcess:
         self.is_up = False
         self.is_paused = False
         self._deferred: list[tuple[int, Callback, tuple[Any, ...]]] = []
-        self._speed = 1_000_000 + self.rng.randint(-2_000, 2_000)  # of the monotonic clock, in millionths of real speed
+        # of the monotonic clock, in millionths of real speed
+        self._speed = 1_000_000 + self.rng.randint(-2_000, 2_000)
         self._origin_ms = self.rng.randint(0, 1_000_000_000)
         self._wall_ms = EPOCH_MS + self.rng.randint(-500, 500)
 
@@ -137,7 +152,9 @@ class SimulatedProcess:
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """Run `callback(*args)` now, when the process resumes, or never if that incarnation has ended."""
+        """Run `callback(*args)` now, when the process resumes, or never if that incarnation has
+        ended.
+        """
         if incarnation != self.incarnation or not self.is_up:
             return
         if self.is_paused:
@@ -146,7 +163,9 @@ class SimulatedProcess:
             callback(*args)
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """Schedule `callback(*args)` in this incarnation. `cancel_call` takes the returned value."""
+        """Schedule `callback(*args)` in this incarnation. `cancel_call` takes the returned
+        value.
+        """
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, span_us: int) -> None:
@@ -169,7 +188,9 @@ class SimulatedProcess:
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
-        """Return the simulated time until this process's monotonic clock reads `mono_ms`; at least 1."""
+        """Return the simulated time until this process's monotonic clock reads `mono_ms`; at least
+        1.
+        """
         return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
 
@@ -184,10 +205,14 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """Fire at `mono_ms` of the process's clock, unless the timer is set to an earlier time. None changes nothing."""
+        """Fire at `mono_ms` of the process's clock, unless the timer is set to an earlier time.
+        None changes nothing.
+        """
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
             self._at_ms = mono_ms
-            self._process.call_later(self._process.microseconds_until(mono_ms), self._on_timer, mono_ms)
+            self._process.call_later(
+                self._process.microseconds_until(mono_ms), self._on_timer, mono_ms
+            )
 
     def _on_timer(self, mono_ms: int) -> None:
         if mono_ms == self._at_ms:
@@ -196,14 +221,16 @@ class Timer:
 
 
 Script = Generator[Any, Any, Any]
-"""What a process does, as a generator: it yields an effect (a request, a sleep) and is sent the result."""
+"""What a process does, as a generator: it yields an effect (a request, a sleep) and is sent the
+result.
+"""
 
 
 class ScriptRunner:
     """Runs one script within one incarnation of its process.
 
-    perform: starts an effect and calls `resume` once, with the turn that it was given. A result of an
-    earlier turn is ignored, so a timeout and a late answer cannot both resume the script.
+    perform: starts an effect and calls `resume` once, with the turn that it was given. A result of
+    an earlier turn is ignored, so a timeout and a late answer cannot both resume the script.
     """
 
     __slots__ = ("_perform", "_script", "_turn")
@@ -219,7 +246,9 @@ class ScriptRunner:
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:
-        """Send the result of that turn's effect to the script; ignored if the turn is over or the script cancelled."""
+        """Send the result of that turn's effect to the script; ignored if the turn is over or the
+        script cancelled.
+        """
         if turn == self._turn and self._script is not None:
             self._next(self._script.send, answer)
 

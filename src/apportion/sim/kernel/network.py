@@ -1,9 +1,9 @@
 """The simulated network between applications and the broker.
 
-A message takes a random time and keeps its order within its connection. A cut link holds messages back
-until it heals, as TCP retransmission does. What an application sent over a connection that it has since
-closed is dropped, unless it has reached the broker's host. A broker that was restarted resets the
-connections of its earlier incarnation.
+A message takes a random time and keeps its order within its connection. A cut link holds messages
+back until it heals, as TCP retransmission does. What an application sent over a connection that it
+has since closed is dropped, unless it has reached the broker's host. A broker that was restarted
+resets the connections of its earlier incarnation.
 """
 
 from collections import deque
@@ -11,22 +11,42 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from apportion.machine import Caller, Ticket
-from apportion.sim.kernel.clock import Callback, ScheduledCall, SimulatedProcess, Simulation, cancel_call
-from apportion.wire.table import api_of, decode_request, decode_response, encode_request, encode_response
+from apportion.sim.kernel.clock import (
+    Callback,
+    ScheduledCall,
+    SimulatedProcess,
+    Simulation,
+    cancel_call,
+)
+from apportion.wire.table import (
+    api_of,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 
 UP, DOWN = 0, 1
 NO_ANSWER = None
 
 
 class SimulatedConnection:
-    """One connection. `unanswered` and `ready_answers` are the broker's end: it answers in request order.
+    """One connection. `unanswered` and `ready_answers` are the broker's end: it answers in request
+    order.
 
-    broker_incarnation: of the broker that accepted it; None until its first request came. is_open: the
-    application's end. on_reset: called when the broker resets it. due_us: when the last message of each
-    direction arrives.
+    broker_incarnation: of the broker that accepted it; None until its first request came. is_open:
+    the application's end. on_reset: called when the broker resets it. due_us: when the last message
+    of each direction arrives.
     """
 
-    __slots__ = ("broker_incarnation", "due_us", "is_open", "on_reset", "ready_answers", "unanswered")
+    __slots__ = (
+        "broker_incarnation",
+        "due_us",
+        "is_open",
+        "on_reset",
+        "ready_answers",
+        "unanswered",
+    )
 
     def __init__(self, on_reset: Callable[["SimulatedConnection"], None]) -> None:
         self.broker_incarnation: int | None = None
@@ -38,7 +58,9 @@ class SimulatedConnection:
 
 
 class Link:
-    """The link between one application and the broker; all connections of the application share it."""
+    """The link between one application and the broker; all connections of the application share
+    it.
+    """
 
     __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
 
@@ -50,12 +72,18 @@ class Link:
         self.is_cut = [False, False]
         self.answers_to_lose = 0
 
-    def send(self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any) -> None:
-        """Call `callback(*args)` at the other end, after all earlier messages of the connection in that direction."""
+    def send(
+        self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any
+    ) -> None:
+        """Call `callback(*args)` at the other end, after all earlier messages of the connection in
+        that direction.
+        """
         delay_us = 50 + int(self._rng.expovariate(1.0) * self._mean_us)
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
-        self.simulation.call_later(at_us - self.simulation.now_us, self._arrive, way, callback, args)
+        self.simulation.call_later(
+            at_us - self.simulation.now_us, self._arrive, way, callback, args
+        )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
         """Cut one direction, or heal it and deliver what was held back, in order."""
@@ -76,7 +104,14 @@ class Link:
 class BrokerHost(Protocol):
     """The broker's end of every connection."""
 
-    def receive(self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: "RequestChannel") -> None:
+    def receive(
+        self,
+        connection: SimulatedConnection,
+        link: Link,
+        request: Any,
+        version: int,
+        channel: "RequestChannel",
+    ) -> None:
         """Take a request that has arrived."""
         ...
 
@@ -104,8 +139,12 @@ class RequestChannel:
         """Whether a request is in flight."""
         return self._on_answer is not None
 
-    def send(self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]) -> None:
-        """Send a request; call `on_answer` once, with the answer, or with NO_ANSWER on a timeout or reset."""
+    def send(
+        self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
+    ) -> None:
+        """Send a request; call `on_answer` once, with the answer, or with NO_ANSWER on a timeout or
+        reset.
+        """
         assert self._on_answer is None, "one request at a time"
         self._on_answer = on_answer
         connection = self._connection
@@ -113,7 +152,9 @@ class RequestChannel:
             connection = self._connection = SimulatedConnection(self._on_reset)
         if self._process.simulation.scenario.encodes:
             request = request_through_bytes(request, version)
-        self._link.send(UP, connection, self._broker.receive, connection, self._link, request, version, self)
+        self._link.send(
+            UP, connection, self._broker.receive, connection, self._link, request, version, self
+        )
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:
@@ -129,7 +170,9 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """Forget the connection on this side only, as a host does that lost its power: the broker sees no close."""
+        """Forget the connection on this side only, as a host does that lost its power: the broker
+        sees no close.
+        """
         if self._connection is not None:
             self._connection.is_open = False
         self._take_callback()

@@ -1,7 +1,7 @@
 """What the actors of a simulation report, and to whom.
 
-Actors know this interface only. The checker of invariants (`apportion.sim.checks.checker`) implements
-it, so imports go one way: kernel, actors, checks.
+Actors know this interface only. The checker of invariants (`apportion.sim.checks.checker`)
+implements it, so imports go one way: kernel, actors, checks.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,9 @@ from apportion.topics import TopicIdPartition
 
 
 class InUse(NamedTuple):
-    """The partitions that an owner uses, and the incarnation of its member that was assigned them."""
+    """The partitions that an owner uses, and the incarnation of its member that was assigned
+    them.
+    """
 
     incarnation: int
     partitions: Mapping[TopicIdPartition, None]
@@ -25,8 +27,8 @@ NOTHING_IN_USE = InUse(0, {})
 class PartitionOwner(Protocol):
     """A member of a group together with the application that reads its partitions.
 
-    in_use: what the application reads now. It may differ from what the member reports as owned while a
-    rebalance is under way.
+    in_use: what the application reads now. It may differ from what the member reports as owned
+    while a rebalance is under way.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """What is simulated: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
 
-A scenario is a value, and the same scenario gives the same history. Sizes come from one random stream of
-the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is otherwise the
-same.
+A scenario is a value, and the same scenario gives the same history. Sizes come from one random
+stream of the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is
+otherwise the same.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,10 @@ FAULTS = {
     "disk-refuses": "the broker's disk refuses the next flushes",
     "crash": "an application dies without a word, and a new process takes its place",
     "restart": "an application leaves and comes back",
-    "replace": "a new version of an application, with a checkpoint of its own, takes the place of the old one",
+    "replace": (
+        "a new version of an application, with a checkpoint of its own, takes the place of "
+        "the old one"
+    ),
     "roll": "every application is restarted, one after the other",
     "pause": "an application stands still, perhaps for longer than its session, and goes on",
     "slow": "an application needs ten times as long for its work",
@@ -86,8 +89,8 @@ class ScenarioRefused(ValueError):
 
 
 class Fault(NamedTuple):
-    """One fault. who: the number of the application or topic that it befalls. amount: milliseconds, or a count. twist: 32 random
-    bits for whatever else it has to choose.
+    """One fault. who: the number of the application or topic that it befalls. amount: milliseconds,
+    or a count. twist: 32 random bits for whatever else it has to choose.
     """
 
     at_ms: int
@@ -104,10 +107,11 @@ class Fault(NamedTuple):
 class Scenario:
     """One scenario. Impossible values raise ScenarioRefused.
 
-    workers: applications that read in batches, as the Spark source does, into one transactional sink; they are one group.
-    readers: plain consumers, another group. partitions: of each topic. duration_ms: how long faults and records come; then the
-    world must settle. delay_us, flush_us: the mean time of a message on its way and of a flush. encodes: whether every message
-    goes through its bytes.
+    workers: applications that read in batches, as the Spark source does, into one transactional
+    sink; they are one group.
+    readers: plain consumers, another group. partitions: of each topic. duration_ms: how long faults
+    and records come; then the world must settle. delay_us, flush_us: the mean time of a message on
+    its way and of a flush. encodes: whether every message goes through its bytes.
     """
 
     seed: int
@@ -122,7 +126,8 @@ class Scenario:
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
-    protocol: str = CONSUMER  # what the applications speak; which of the classic assignors each has, `protocols` draws
+    # what the applications speak; which of the classic assignors each has, `protocols` draws
+    protocol: str = CONSUMER
     delay_us: int = 800
     flush_us: int = 1_500
     batch_ms: int = 2_000
@@ -134,28 +139,43 @@ class Scenario:
     def __post_init__(self) -> None:
         for name in MINIMUM:
             if not isinstance(getattr(self, name), int):
-                raise ScenarioRefused(f"{name} must be a whole number, not {getattr(self, name)!r}.")
+                raise ScenarioRefused(
+                    f"{name} must be a whole number, not {getattr(self, name)!r}."
+                )
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
-                raise ScenarioRefused(f"{name} must be at least {least}, not {getattr(self, name)}.")
+                raise ScenarioRefused(
+                    f"{name} must be at least {least}, not {getattr(self, name)}."
+                )
         for name, most in MAXIMUM.items():
             if getattr(self, name) > most:
                 raise ScenarioRefused(f"{name} must be at most {most}, not {getattr(self, name)}.")
         if self.workers + self.readers < 1:
-            raise ScenarioRefused("a world needs at least one application: give it workers or readers.")
+            raise ScenarioRefused(
+                "a world needs at least one application: give it workers or readers."
+            )
         if self.heartbeat_ms >= self.session_ms:
-            raise ScenarioRefused(f"heartbeat_ms ({self.heartbeat_ms}) must be below session_ms ({self.session_ms}).")
+            raise ScenarioRefused(
+                f"heartbeat_ms ({self.heartbeat_ms}) must be below session_ms ({self.session_ms})."
+            )
         if self.batch_ms > self.rebalance_ms - BETWEEN_BATCHES_MS:
             raise ScenarioRefused(
-                f"batch_ms ({self.batch_ms}) must be {BETWEEN_BATCHES_MS} below rebalance_ms ({self.rebalance_ms})."
+                f"batch_ms ({self.batch_ms}) must be {BETWEEN_BATCHES_MS} below "
+                f"rebalance_ms ({self.rebalance_ms})."
             )
         if self.assignor not in ASSIGNORS:
-            raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
+            raise ScenarioRefused(
+                f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}."
+            )
         if self.protocol not in PROTOCOLS:
-            raise ScenarioRefused(f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}.")
+            raise ScenarioRefused(
+                f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}."
+            )
         check_faults([fault.kind for fault in self.faults], self.protocol)
         if any(fault.at_ms < 0 for fault in self.faults):
-            raise ScenarioRefused("a fault must not be before the beginning: its at_ms must be at least 0.")
+            raise ScenarioRefused(
+                "a fault must not be before the beginning: its at_ms must be at least 0."
+            )
 
     @property
     def members(self) -> int:
@@ -182,15 +202,24 @@ def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
 
 def faults_drawn_with(protocol: str) -> tuple[str, ...]:
     """Return the kinds of faults that are drawn for scenarios of that protocol."""
-    return tuple(kind for kind in FAULTS if kind not in ONLY_ON_REQUEST and (protocol == MIXED or kind not in ONLY_MIXED))
+    return tuple(
+        kind
+        for kind in FAULTS
+        if kind not in ONLY_ON_REQUEST and (protocol == MIXED or kind not in ONLY_MIXED)
+    )
 
 
 def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
-    """Return the kinds. Raises ScenarioRefused for one that does not exist, or not for that protocol."""
+    """Return the kinds. Raises ScenarioRefused for one that does not exist, or not for that
+    protocol.
+    """
     kinds = check_fault_names(kinds)
     for kind in kinds:
         if kind in ONLY_MIXED and protocol != MIXED:
-            raise ScenarioRefused(f"the fault {kind!r} is for worlds of both protocols: give it the protocol {MIXED!r}.")
+            raise ScenarioRefused(
+                f"the fault {kind!r} is for worlds of both protocols: give it the "
+                f"protocol {MIXED!r}."
+            )
     return kinds
 
 
@@ -233,7 +262,9 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
 
 
 def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the drawn sizes, changed where they contradict the fixed ones, so that every seed is possible."""
+    """Return the drawn sizes, changed where they contradict the fixed ones, so that every seed is
+    possible.
+    """
     if fixed.get("heartbeat_ms", 0) >= sizes["session_ms"]:
         sizes["session_ms"] = fixed["heartbeat_ms"] * 3
     if fixed.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
@@ -250,7 +281,8 @@ def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str,
 def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
     """Draw faults of these kinds for that scenario, in order of time.
 
-    A scenario favours a few kinds, so that faults of these kinds meet, and adds another now and then.
+    A scenario favours a few kinds, so that faults of these kinds meet, and adds another now and
+    then.
     """
     rng = Random(f"{scenario.seed} faults")
     if not kinds:
@@ -262,7 +294,13 @@ def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]
     while at_ms < scenario.duration_ms:
         kind = rng.choice(favoured if rng.random() < 0.8 else kinds)
         faults.append(
-            Fault(at_ms, kind, rng.randrange(scenario.members), _draw_magnitude(rng, scenario, kind), rng.getrandbits(32))
+            Fault(
+                at_ms,
+                kind,
+                rng.randrange(scenario.members),
+                _draw_magnitude(rng, scenario, kind),
+                rng.getrandbits(32),
+            )
         )
         at_ms += 1 + int(rng.expovariate(1 / often_ms))
     return tuple(faults)

@@ -15,7 +15,9 @@ class TraceLine(NamedTuple):
 
 
 class OwnershipChange(NamedTuple):
-    """From `at_us` on, `owner` uses the partition; "" means that nobody does, two names joined by + that both do."""
+    """From `at_us` on, `owner` uses the partition; "" means that nobody does, two names joined by +
+    that both do.
+    """
 
     at_us: int
     group: str
@@ -24,7 +26,9 @@ class OwnershipChange(NamedTuple):
 
 
 class Trace:
-    """Lines and changes of ownership in the order in which they came; kept only where a caller asks for a trace."""
+    """Lines and changes of ownership in the order in which they came; kept only where a caller asks
+    for a trace.
+    """
 
     __slots__ = ("lines", "ownership")
 

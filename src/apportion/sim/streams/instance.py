@@ -1,4 +1,6 @@
-"""One instance of a Kafka Streams application: stream threads in one process, and the state that they keep on one disk."""
+"""One instance of a Kafka Streams application: stream threads in one process, and the state that
+they keep on one disk.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -48,9 +50,9 @@ T = TypeVar("T", bound=InstanceThread)
 class Instance(Generic[T]):
     """One instance. `runs_as` is what its process runs as, `will_run_as` what its next one will.
 
-    disk, state: of each task that it has a store of: the offset in the changelog up to which the store goes, as the next process
-    will find it and as this one has it. died_of: why its member could not go on; "" while it can. It stays dead then, until
-    somebody starts it again.
+    disk, state: of each task that it has a store of: the offset in the changelog up to which the
+    store goes, as the next process will find it and as this one has it. died_of: why its member
+    could not go on; "" while it can. It stays dead then, until somebody starts it again.
     """
 
     def __init__(self, name: str, first: RollingBounce) -> None:
@@ -69,7 +71,9 @@ class Instance(Generic[T]):
 
     @property
     def is_closing(self) -> bool:
-        """It is being closed, and its last thread has not ended yet: so long its next process cannot begin."""
+        """It is being closed, and its last thread has not ended yet: so long its next process
+        cannot begin.
+        """
         return self._is_being_closed and self.is_up
 
     @property
@@ -103,11 +107,21 @@ class Instance(Generic[T]):
         self.disk = dict(self.state)
 
     def reportable_state(self, thread: T) -> dict[TaskId, int]:
-        """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
+        """The state that this thread can speak of: of its own tasks, and if it is the first that
+        lives, of those of nobody.
 
-        A task that another one was given since it last asked to join is nobody's here: that one has not spoken of it yet.
+        A task that another one was given since it last asked to join is nobody's here: that one has
+        not spoken of it yet.
         """
         up = [each for each in self.threads if each.is_up]
-        others = {task for each in up if each is not thread for task in each.opened if task in each.progress_at_join}
+        others = {
+            task
+            for each in up
+            if each is not thread
+            for task in each.opened
+            if task in each.progress_at_join
+        }
         mine = self.state if thread is up[0] else thread.opened
-        return {task: self.state[task] for task in mine if task in self.state and task not in others}
+        return {
+            task: self.state[task] for task in mine if task in self.state and task not in others
+        }

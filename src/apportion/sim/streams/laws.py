@@ -1,6 +1,8 @@
-"""The laws of a Streams group as its coordinator and its instances have it: a sentence for each violation, none where it holds.
+"""The laws of a Streams group as its coordinator and its instances have it: a sentence for each
+violation, none where it holds.
 
-Those of MOVING hold between any two steps, those of AT_REST once a group has settled, and only if the bounces are the right ones.
+Those of MOVING hold between any two steps, those of AT_REST once a group has settled, and only if
+the bounces are the right ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +15,8 @@ from apportion.streams.metadata.releases import VERSION_BY_UPGRADE_FROM
 
 
 class StreamsGroup(NamedTuple):
-    """What a law looks at. threads: all that live, of all instances. members: ids of those whom the coordinator takes for members.
+    """What a law looks at. threads: all that live, of all instances. members: ids of those whom the
+    coordinator takes for members.
 
     tasks: all that there are.
     """
@@ -28,7 +31,9 @@ Law = Callable[[StreamsGroup], Iterator[str]]
 
 
 def one_active(group: StreamsGroup) -> Iterator[str]:
-    """No task is active in two threads at once, both of which are members. Who was dismissed may not know it yet."""
+    """No task is active in two threads at once, both of which are members. Who was dismissed may
+    not know it yet.
+    """
     runs: dict[TaskId, str] = {}
     for each in group.threads:
         view = each.member.view()
@@ -41,10 +46,12 @@ def one_active(group: StreamsGroup) -> Iterator[str]:
 
 
 def one_role(group: StreamsGroup) -> Iterator[str]:
-    """No plan gave a process a task twice: neither as active and as standby, nor to two of its threads.
+    """No plan gave a process a task twice: neither as active and as standby, nor to two of its
+    threads.
 
-    Who was answered in an older version than it spoke may not have been read: to the leader it is of no process that is known, and
-    this law takes it for a process of its own, also where the leader could read it.
+    Who was answered in an older version than it spoke may not have been read: to the leader it is
+    of no process that is known, and this law takes it for a process of its own, also where the
+    leader could read it.
     """
     given: dict[tuple[str, int, TaskId], str] = {}
     for each in group.threads:
@@ -54,7 +61,10 @@ def one_role(group: StreamsGroup) -> Iterator[str]:
             for task in tasks:
                 place = (process, each.share.generation, task)
                 if place in given:
-                    yield f"{process} was given task {task} twice: {given[place]}, and as {role} in {each.name}."
+                    yield (
+                        f"{process} was given task {task} twice: {given[place]}, and as "
+                        f"{role} in {each.name}."
+                    )
                 given[place] = f"as {role} in {each.name}"
 
 
@@ -74,13 +84,17 @@ def one_version(group: StreamsGroup) -> Iterator[str]:
     expected = min((max_metadata_version(each) for each in group.threads), default=0)
     for each in group.threads:
         if each.share.used != expected:
-            yield f"{each.name} works by an assignment in metadata version {each.share.used}; all may speak {expected}."
+            yield (
+                f"{each.name} works by an assignment in metadata version {each.share.used}; "
+                f"all may speak {expected}."
+            )
 
 
 def few_warmups(group: StreamsGroup) -> Iterator[str]:
     """Beside the standbys that each task shall have there are no more copies than may warm up.
 
-    Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir has it as a standby meanwhile.
+    Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir
+    has it as a standby meanwhile.
     """
     if len({each.share.generation for each in group.threads}) > 1:
         return
@@ -91,24 +105,46 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
                 copies[task] += 1
     beyond = sum(max(0, count - group.policy.num_standby_replicas) for count in copies.values())
     if beyond > group.policy.max_warmup_replicas:
-        yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmup_replicas} may."
+        yield (
+            f"{beyond} tasks are warming up at once; no more than "
+            f"{group.policy.max_warmup_replicas} may."
+        )
 
 
-ALWAYS: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
+ALWAYS: dict[str, Law] = {
+    "one-active": one_active,
+    "one-role": one_role,
+    "few-warmups": few_warmups,
+}
 AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
 STREAMS_LAWS = {
     "one-active": "no task is active in two threads that are members",
-    "one-role": "no process is given a task twice by one plan: neither as active and as standby, nor for two of its threads",
-    "leader-triggers": "by KIP-268 the leader alone joins again because all understand a newer version",
+    "one-role": (
+        "no process is given a task twice by one plan: neither as active and as standby, nor "
+        "for two of its threads"
+    ),
+    "leader-triggers": (
+        "by KIP-268 the leader alone joins again because all understand a newer version"
+    ),
     "all-owned": "in a group at rest every task is active in exactly one thread",
-    "one-version": "in a group at rest all work by assignments in the newest version that all may speak",
+    "one-version": (
+        "in a group at rest all work by assignments in the newest version that all may speak"
+    ),
     "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
-    "always-served": "where nothing else befalls a group, no task is without an owner for longer than a bounce or a death takes",
+    "always-served": (
+        "where nothing else befalls a group, no task is without an owner for longer than a "
+        "bounce or a death takes"
+    ),
 }
 """What is watched of Streams groups, beside the laws of every classic group."""
 
 
 def max_metadata_version(thread: StreamThread) -> int:
-    """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
+    """The newest metadata version that its process may speak, by its release and its
+    `upgrade.from`.
+    """
     release, upgrade_from = thread.instance.runs_as
-    return min(release.newest_version, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version))
+    return min(
+        release.newest_version,
+        VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version),
+    )

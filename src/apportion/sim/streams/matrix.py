@@ -1,4 +1,6 @@
-"""The test matrix of KIP-268, as it stands in the document: each upgrade in it is played, also with somebody dying on the way."""
+"""The test matrix of KIP-268, as it stands in the document: each upgrade in it is played, also with
+somebody dying on the way.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -8,7 +10,9 @@ from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal, Rehears
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")
 BACKPORTED = TO[:5]
-"""Where the document marks an upgrade with (*): it needs KAFKA-6054 in a release that was made without it."""
+"""Where the document marks an upgrade with (*): it needs KAFKA-6054 in a release that was made
+without it.
+"""
 NOBODY = "nobody"
 CRASHES = (NOBODY, *VICTIMS)
 INSTANCES, PARTITIONS = 3, 3
@@ -41,7 +45,9 @@ class MatrixRun(NamedTuple):
 
 
 class MatrixResult(NamedTuple):
-    """What came of it. versions: in use before the first step and after each. why: the law that broke, or who died; "" if none."""
+    """What came of it. versions: in use before the first step and after each. why: the law that
+    broke, or who died; "" if none.
+    """
 
     from_: str
     to: str
@@ -68,9 +74,18 @@ def cells() -> Iterator[tuple[str, str]]:
     return ((from_, to) for from_ in FROM for to in TO if order.index(to) > order.index(from_))
 
 
-def matrix_runs(seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES) -> list[MatrixRun]:
-    """Every cell, with the leader bounced first, in between and last, and with everybody alive or somebody dead in the middle."""
-    return [MatrixRun(*cell, leader, crash, seed) for cell in cells() for leader in leaders for crash in crashes]
+def matrix_runs(
+    seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES
+) -> list[MatrixRun]:
+    """Every cell, with the leader bounced first, in between and last, and with everybody alive or
+    somebody dead in the middle.
+    """
+    return [
+        MatrixRun(*cell, leader, crash, seed)
+        for cell in cells()
+        for leader in leaders
+        for crash in crashes
+    ]
 
 
 def play_run(play: MatrixRun) -> MatrixResult:
@@ -79,7 +94,9 @@ def play_run(play: MatrixRun) -> MatrixResult:
 
 
 def _result(play: MatrixRun, rehearsed: RehearsalResult) -> MatrixResult:
-    why = str(rehearsed.broken or "") or next((f"{name} died: {why}" for name, why in rehearsed.died.items()), "")
+    why = str(rehearsed.broken or "") or next(
+        (f"{name} died: {why}" for name, why in rehearsed.died.items()), ""
+    )
     way = play.rehearsal.upgrade
     return MatrixResult(
         *play,

@@ -1,7 +1,9 @@
-"""One thread of an instance of a Kafka Streams application: a real Streams member, and the work of its tasks.
+"""One thread of an instance of a Kafka Streams application: a real Streams member, and the work of
+its tasks.
 
-Its work is the least that a group can see of word count: the active task of a store writes to its changelog, everybody else who has
-some of the state reads after it. It closes as Kafka Streams does: without a word to the group, which waits for its session to end.
+Its work is the least that a group can see of word count: the active task of a store writes to its
+changelog, everybody else who has some of the state reads after it. It closes as Kafka Streams does:
+without a word to the group, which waits for its session to end.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +37,11 @@ from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -49,12 +55,15 @@ WORD_COUNT = topology_of(
         {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
     ]
 )
-"""What is played: lines are split into words by one subtopology, and counted by another that keeps a store."""
+"""What is played: lines are split into words by one subtopology, and counted by another that keeps
+a store.
+"""
 
 SPLIT_SUBTOPOLOGY, COUNT_SUBTOPOLOGY = 0, 1  # the subtopologies
 CREATE_TOPICS_VERSION, PRODUCE_VERSION = 7, 12  # the versions that are spoken
 NEWER_VERSION_REASON = (
-    "all understand version"  # how `streams/metadata/probing.py` says why a member joins again in a newer version
+    # how `streams/metadata/probing.py` says why a member joins again in a newer version
+    "all understand version"
 )
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_WRITE = 20  # records of a changelog at once
@@ -67,7 +76,9 @@ CREATE_TOPICS_TIMEOUT_MS = 10_000
 
 
 class StreamThread(Application):
-    """One thread of `instance`. active: the tasks that it runs; restoring: those of them whose stores it does not have yet."""
+    """One thread of `instance`. active: the tasks that it runs; restoring: those of them whose
+    stores it does not have yet.
+    """
 
     group = "wordcount"
     instance: "Instance[StreamThread]"
@@ -75,17 +86,26 @@ class StreamThread(Application):
     on_newer_version: Callable[["StreamThread", str], None]
     restart_later: Callable[["StreamThread", int], None]
 
-    def attach(self, instance: "Instance[StreamThread]", on_change: Callable[["StreamThread"], None], **settings: Any) -> None:
-        """Make it a thread of `instance`. on_change: called when its tasks may have changed. settings: see StreamsSettings."""
+    def attach(
+        self,
+        instance: "Instance[StreamThread]",
+        on_change: Callable[["StreamThread"], None],
+        **settings: Any,
+    ) -> None:
+        """Make it a thread of `instance`. on_change: called when its tasks may have changed.
+        settings: see StreamsSettings.
+        """
         self.on_change = on_change
         self.instance = instance
         instance.threads.append(self)
         self.settings = settings
         self.topics = WORD_COUNT.source_topics
         self.is_leader = False  # the generation that it joined last
-        self.join_versions: dict[int, int] = {}  # in which metadata version it joined each generation
+        # in which metadata version it joined each generation
+        self.join_versions: dict[int, int] = {}
         self.progress: dict[TaskId, int] = {}  # what its member knows that it has
-        self.progress_at_join: dict[TaskId, int] = {}  # what it said of that when it last asked to join
+        # what it said of that when it last asked to join
+        self.progress_at_join: dict[TaskId, int] = {}
         self.active: dict[TaskId, None] = {}
         self.active_incarnation = 0  # the life of its member in which it was given these
         self.restoring: dict[TaskId, None] = {}
@@ -103,7 +123,9 @@ class StreamThread(Application):
 
     @property
     def opened(self) -> Mapping[TaskId, None]:
-        """The tasks whose state it uses, and no other thread of its process: those that it runs, and all that it was given."""
+        """The tasks whose state it uses, and no other thread of its process: those that it runs,
+        and all that it was given.
+        """
         return self.active | dict.fromkeys((*self.share.active, *self.share.standby))
 
     @property
@@ -133,7 +155,9 @@ class StreamThread(Application):
         self.on_change(self)
 
     def close(self) -> None:
-        """It is closed as Kafka Streams closes: with its state on the disk; only the oldest releases tell the group."""
+        """It is closed as Kafka Streams closes: with its state on the disk; only the oldest
+        releases tell the group.
+        """
         if not self.is_up:
             return
         self.instance.write_checkpoint()
@@ -164,7 +188,10 @@ class StreamThread(Application):
 
     def set_in_use(self, incarnation: int, places: Mapping[TopicIdPartition, None]) -> None:
         """The owner runs exactly the tasks of these places from now on."""
-        self.active, self.active_incarnation = dict.fromkeys(task_of(place) for place in places), incarnation
+        self.active, self.active_incarnation = (
+            dict.fromkeys(task_of(place) for place in places),
+            incarnation,
+        )
         self.on_change(self)
         super().set_in_use(incarnation, places)
 
@@ -174,7 +201,9 @@ class StreamThread(Application):
         return progress
 
     def _give_up(self, code: Code, why: str) -> None:
-        """A member that cannot go on takes its process with it, as in Kafka Streams. Where time mends it, it is started again."""
+        """A member that cannot go on takes its process with it, as in Kafka Streams. Where time
+        mends it, it is started again.
+        """
         if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)
             return
@@ -217,7 +246,10 @@ class StreamThread(Application):
         assert self._leader_channel is not None
         if type(question) is SendRequest:
             self._leader_channel.send(
-                question.body, question.version, REQUEST_TIMEOUT_MS, lambda answer: runner.resume(turn, answer)
+                question.body,
+                question.version,
+                REQUEST_TIMEOUT_MS,
+                lambda answer: runner.resume(turn, answer),
             )
         else:
             self.call_later(question.duration_ms * 1000, runner.resume, turn)
@@ -228,10 +260,19 @@ class StreamThread(Application):
                 seen = yield from self._make(question)
                 self.step_member(MetadataFetched(request_id, seen))
             else:
-                assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
-                partitions = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.partitions}
+                assert isinstance(question, ListEndOffsets), (
+                    "no source of this topology is a changelog"
+                )
+                partitions = {
+                    place: TopicIdPartition(place.topic, b"", place.partition)
+                    for place in question.partitions
+                }
                 ends = yield from list_offsets(self, partitions.values(), LATEST)
-                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in partitions.items()}))
+                self.step_member(
+                    QueryAnswered(
+                        request_id, {place: ends[each] for place, each in partitions.items()}
+                    )
+                )
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
@@ -243,7 +284,9 @@ class StreamThread(Application):
                 num_partitions=topic.partitions,
                 replication_factor=1,
                 assignments=(),
-                configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs),
+                configs=tuple(
+                    CreatableTopicConfig(name=name, value=value) for name, value in topic.configs
+                ),
             )
             for topic in question.topics
         )
@@ -296,55 +339,97 @@ class StreamThread(Application):
         target, incarnation = view.target, view.incarnation
         if target is None or incarnation != self._incarnation:
             return
-        unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
+        unknown = tuple(
+            dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names)
+        )
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
         now = self.member.view()
         if (now.incarnation, now.target) != (incarnation, target):
             return
         wanted = dict.fromkeys(
-            TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names
+            TopicIdPartition(self._names[each.topic_id], *each)
+            for each in target
+            if each.topic_id in self._names
         )
-        self.set_in_use(incarnation, {place: None for place in self.in_use.partitions if place in wanted})
+        self.set_in_use(
+            incarnation, {place: None for place in self.in_use.partitions if place in wanted}
+        )
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
         if (now.incarnation, now.owned) == (incarnation, target):
-            self.restoring.update(dict.fromkeys(task_of(place) for place in wanted if place not in self.in_use.partitions))
+            self.restoring.update(
+                dict.fromkeys(
+                    task_of(place) for place in wanted if place not in self.in_use.partitions
+                )
+            )
             self.set_in_use(incarnation, wanted)
 
     def _write(self) -> Script:
-        """Each store that is complete has some records more, in its changelog and in this process."""
-        tasks = [task for task in self.active if task.subtopology == COUNT_SUBTOPOLOGY and task not in self.restoring]
+        """Each store that is complete has some records more, in its changelog and in this
+        process.
+        """
+        tasks = [
+            task
+            for task in self.active
+            if task.subtopology == COUNT_SUBTOPOLOGY and task not in self.restoring
+        ]
         if not tasks:
             return
-        data = tuple(PartitionProduceData(index=task.partition, records=CHANGELOG_BATCH) for task in tasks)
-        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(TopicProduceData(name=COUNTS, partition_data=data),))
+        data = tuple(
+            PartitionProduceData(index=task.partition, records=CHANGELOG_BATCH) for task in tasks
+        )
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=2_000,
+            topic_data=(TopicProduceData(name=COUNTS, partition_data=data),),
+        )
         answer = yield SendRequest(request, PRODUCE_VERSION)
         for said in () if answer is None else answer.responses[0].partition_responses:
             if said.error_code == Code.NONE:
-                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, said.index)] = said.base_offset + RECORDS_PER_WRITE
+                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, said.index)] = (
+                    said.base_offset + RECORDS_PER_WRITE
+                )
 
     def _read(self) -> Script:
         """Stores that lack something of their changelogs have read a little further."""
-        tasks = [task for task in (*self.share.standby, *self.restoring) if task.subtopology == COUNT_SUBTOPOLOGY]
+        tasks = [
+            task
+            for task in (*self.share.standby, *self.restoring)
+            if task.subtopology == COUNT_SUBTOPOLOGY
+        ]
         ends = yield from list_offsets(self, [_changelog(task) for task in tasks], LATEST)
         for task in tasks:
             end = ends[_changelog(task)]
-            self.instance.state[task] = min(end, self.instance.state.get(task, 0) + RECORDS_PER_READ)
+            self.instance.state[task] = min(
+                end, self.instance.state.get(task, 0) + RECORDS_PER_READ
+            )
             if self.instance.state[task] == end:
                 self.restoring.pop(task, None)
-        for task in [task for task in self.restoring if task.subtopology != COUNT_SUBTOPOLOGY or task not in self.active]:
+        for task in [
+            task
+            for task in self.restoring
+            if task.subtopology != COUNT_SUBTOPOLOGY or task not in self.active
+        ]:
             del self.restoring[task]
 
 
 def assignor_of(release: Release) -> str:
-    """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION else "sticky"
+    """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores
+    warm up first (KIP-441).
+    """
+    return (
+        "highavailability"
+        if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION
+        else "sticky"
+    )
 
 
 def task_of(place: TopicIdPartition) -> TaskId:
     """The task that reads the place."""
-    return TaskId(SPLIT_SUBTOPOLOGY if place.topic == SOURCE else COUNT_SUBTOPOLOGY, place.partition)
+    return TaskId(
+        SPLIT_SUBTOPOLOGY if place.topic == SOURCE else COUNT_SUBTOPOLOGY, place.partition
+    )
 
 
 def _changelog(task: TaskId) -> TopicIdPartition:

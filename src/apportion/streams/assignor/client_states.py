@@ -1,8 +1,10 @@
-"""Input and output of a task assignor: tasks, clients and what each client has of each task, as arrays.
+"""Input and output of a task assignor: tasks, clients and what each client has of each task, as
+arrays.
 
 A client is one process of the application (one `KafkaStreams` instance), with one consumer for each
-stream thread. Clients are numbered in the order of their process ids and tasks in the order of their
-task ids. Every tie falls to the lower number, so an answer depends on nothing but these numbers.
+stream thread. Clients are numbered in the order of their process ids and tasks in the order of
+their task ids. Every tie falls to the lower number, so an answer depends on nothing but these
+numbers.
 """
 
 from collections.abc import Mapping
@@ -33,7 +35,8 @@ class Tasks(NamedTuple):
 
 
 class ClientStates(NamedTuple):
-    """The C clients in the order of their process ids, and what they have of tasks (Kafka's ClientState).
+    """The C clients in the order of their process ids, and what they have of tasks (Kafka's
+    ClientState).
 
     consumer_counts: how many consumers (stream threads) each client has, at least 1.
     tags: the client tags of each client (KIP-708).
@@ -71,8 +74,8 @@ class TaskAssignment(NamedTuple):
     """The answer of a task assignor: the client of every task and of every copy of its state.
 
     active: T, the client that runs each task. standby, warmup: rows of (client, task), sorted; no
-    client has two roles in one task. needs_probing_rebalance: some task is not yet where it belongs,
-    so the group rebalances again after `probing.rebalance.interval.ms`.
+    client has two roles in one task. needs_probing_rebalance: some task is not yet where it
+    belongs, so the group rebalances again after `probing.rebalance.interval.ms`.
     """
 
     active: Ints

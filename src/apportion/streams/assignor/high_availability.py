@@ -1,4 +1,5 @@
-"""Kafka Streams' `HighAvailabilityTaskAssignor` (KIP-441): plan a balanced assignment, move there by warm-ups.
+"""Kafka Streams' `HighAvailabilityTaskAssignor` (KIP-441): plan a balanced assignment, move there
+by warm-ups.
 
 The assignor works in two steps:
 1. Plan: which client should run each stateful task (`balance.py`) and keep its standbys
@@ -7,22 +8,31 @@ The assignor works in two steps:
    warms up while a caught-up one keeps the task, and the group probes until nothing is postponed.
 
 Kafka deals tasks anew at each rebalance without looking at where they run. This plan keeps what
-evenness allows to stay, so a group that is as planned stays as it is, and every warm-up that finishes
-leaves fewer movements: the probing ends. docs/decisions/0040 compares the two and lists the intended
-differences.
+evenness allows to stay, so a group that is as planned stays as it is, and every warm-up that
+finishes leaves fewer movements: the probing ends. docs/decisions/0040 compares the two and lists
+the intended differences.
 """
 
 import numpy as np
 
 from apportion.streams.assignor.balance import plan_active_tasks
-from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.client_states import (
+    AssignmentConfigs,
+    ClientStates,
+    TaskAssignment,
+    Tasks,
+)
 from apportion.streams.assignor.ranked_clients import assignment_problem
 from apportion.streams.assignor.standby_tasks import plan_standby_tasks
 from apportion.streams.assignor.task_movements import TaskPlan, assign_with_warmups
 
 
-def high_availability(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
-    """Assign stateful tasks by plan and warm-ups, then stateless tasks to where the fewest tasks run."""
+def high_availability(
+    tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
+) -> TaskAssignment:
+    """Assign stateful tasks by plan and warm-ups, then stateless tasks to where the fewest tasks
+    run.
+    """
     problem = assignment_problem(tasks, clients, configs)
     no_load = np.zeros(len(clients.consumer_counts), np.int64)
     active = plan_active_tasks(problem, tasks.stateful, no_load)

@@ -1,7 +1,8 @@
-"""The plan of standby tasks: `num.standby.replicas` copies of each stateful task on clients without a role in it.
+"""The plan of standby tasks: `num.standby.replicas` copies of each stateful task on clients without
+a role in it.
 
-With `rack.aware.assignment.tags` (KIP-708), `client_tags.py` first says how many standbys of a task go
-to clients of which tags; the clients with the same tags then share them by `standby_balance.py`.
+With `rack.aware.assignment.tags` (KIP-708), `client_tags.py` first says how many standbys of a task
+go to clients of which tags; the clients with the same tags then share them by `standby_balance.py`.
 """
 
 import numpy as np
@@ -14,7 +15,8 @@ from apportion.streams.assignor.standby_balance import StandbyProblem, balance_s
 
 
 def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:
-    """Return the clients that should stand by for each task: tasks x standbys, -1 at the end of shorter rows.
+    """Return the clients that should stand by for each task: tasks x standbys, -1 at the end of
+    shorter rows.
 
     active: the planned client of each task; -1 for a task that is not planned.
     """
@@ -37,7 +39,9 @@ def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:
         number_of[members] = np.arange(len(members))
         rows = ranked.where((number_of[ranked.process] >= 0) & (wanted[ranked.task, tag_set] > 0))
         own_loads = Loads(loads.fixed[members], clients.consumer_counts[members])
-        part = StandbyProblem(wanted[:, tag_set], number_of[active], tasks.end_offset_sum, own_loads)
+        part = StandbyProblem(
+            wanted[:, tag_set], number_of[active], tasks.end_offset_sum, own_loads
+        )
         task, process = balance_standbys(part, rows._replace(process=number_of[rows.process]))
         pairs.append(np.stack((task, members[process])))
     task, process = np.concatenate(pairs, axis=1)

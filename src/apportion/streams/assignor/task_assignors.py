@@ -2,7 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.client_states import (
+    AssignmentConfigs,
+    ClientStates,
+    TaskAssignment,
+    Tasks,
+)
 from apportion.streams.assignor.fallback import fallback
 from apportion.streams.assignor.high_availability import high_availability
 from apportion.streams.assignor.sticky import sticky

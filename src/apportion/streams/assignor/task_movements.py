@@ -9,9 +9,9 @@ Method, as in KIP-441:
    warm-up. If that other client is a planned standby of the same task, the two swap roles: the
    planned owner restores as a standby and needs no warm-up.
 2. Standby tasks likewise: a client with better state and no role in the task stands by meanwhile.
-3. At most `max.warmup.replicas` warm-ups run at once in the whole group, because they come on top of
-   the standbys. Those of active tasks go first, and among them those with the smallest lag, because
-   they finish soonest.
+3. At most `max.warmup.replicas` warm-ups run at once in the whole group, because they come on top
+   of the standbys. Those of active tasks go first, and among them those with the smallest lag,
+   because they finish soonest.
 4. If anything was postponed, the assignment asks for a probing rebalance. Then the caught-up client
    ranks better, and the same plan needs one movement less.
 
@@ -24,7 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from apportion.streams.assignor.client_states import Bools, Ints, Longs, TaskAssignment
-from apportion.streams.assignor.ranked_clients import AssignmentProblem, RankedClients, best_clients, lag_behind
+from apportion.streams.assignor.ranked_clients import (
+    AssignmentProblem,
+    RankedClients,
+    best_clients,
+    lag_behind,
+)
 
 
 class TaskPlan(NamedTuple):
@@ -38,7 +43,9 @@ class TaskPlan(NamedTuple):
 
 
 def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
-    """Assign the planned tasks as far as clients are caught up, with stand-ins and warm-ups for the rest."""
+    """Assign the planned tasks as far as clients are caught up, with stand-ins and warm-ups for the
+    rest.
+    """
     active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
     # A stand-in that is itself a planned standby of the task swaps roles with the planned owner.
@@ -47,7 +54,9 @@ def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssig
     postponed = postponed[~np.isin(postponed, swapped)]
     warming_up = np.stack((postponed, plan.active[postponed]), axis=1).astype(np.int64)
     standbys_warming_up = replace_lagging_standbys(problem, TaskPlan(active, standby), warming_up)
-    warmups = np.concatenate((warming_up, standbys_warming_up))[: problem.configs.max_warmup_replicas]
+    warmups = np.concatenate((warming_up, standbys_warming_up))[
+        : problem.configs.max_warmup_replicas
+    ]
     is_incomplete = len(warming_up) + len(swapped) + len(standbys_warming_up) > 0
     assignment = assign_as_planned(TaskPlan(active, standby), is_incomplete)
     return assignment._replace(warmup=sorted_pairs(warmups[:, 1], warmups[:, 0]))
@@ -61,7 +70,9 @@ def assign_as_planned(plan: TaskPlan, needs_probing_rebalance: bool = False) -> 
 
 
 def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple[Ints, Longs]:
-    """Return the client that runs each task now, and the postponed tasks, those with the smallest lag first."""
+    """Return the client that runs each task now, and the postponed tasks, those with the smallest
+    lag first.
+    """
     task = np.flatnonzero(plan.active >= 0)
     lag = lag_behind(problem, task, plan.active[task])
     active = plan.active.copy()
@@ -73,10 +84,11 @@ def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple
 
 
 def replace_lagging_standbys(problem: AssignmentProblem, now: TaskPlan, warming_up: Longs) -> Longs:
-    """Replace standbys that lag by better clients; return rows (task, process) of the replaced, smallest lag first.
+    """Replace standbys that lag by better clients; return rows (task, process) of the replaced,
+    smallest lag first.
 
-    now: its standbys are changed in place. warming_up: rows (task, process) of planned owners, which
-    have a role in their task already and so are no stand-ins.
+    now: its standbys are changed in place. warming_up: rows (task, process) of planned owners,
+    which have a role in their task already and so are no stand-ins.
     """
     task, column = np.nonzero(now.standby >= 0)
     process = now.standby[task, column]
@@ -98,14 +110,20 @@ def replace_lagging_standbys(problem: AssignmentProblem, now: TaskPlan, warming_
 def unassigned_candidates(
     ranked: RankedClients, now: TaskPlan, warming_up: Longs, has_late: Bools
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return, for each task of `has_late`, the clients (rank, process) with state and no role in it, best first."""
-    busy = (now.active[ranked.task] == ranked.process) | (now.standby[ranked.task] == ranked.process[:, None]).any(1)
+    """Return, for each task of `has_late`, the clients (rank, process) with state and no role in
+    it, best first.
+    """
+    busy = (now.active[ranked.task] == ranked.process) | (
+        now.standby[ranked.task] == ranked.process[:, None]
+    ).any(1)
     processes = int(max(ranked.process.max(initial=0), warming_up[:, 1].max(initial=0))) + 1
     warming_keys = warming_up[:, 0] * processes + warming_up[:, 1]
     busy |= np.isin(ranked.task.astype(np.int64) * processes + ranked.process, warming_keys)
     free = ranked.where(has_late[ranked.task] & ~busy)
     candidates: dict[int, list[tuple[int, int]]] = {}
-    for task, rank, process in zip(free.task.tolist(), free.rank.tolist(), free.process.tolist(), strict=True):
+    for task, rank, process in zip(
+        free.task.tolist(), free.rank.tolist(), free.process.tolist(), strict=True
+    ):
         candidates.setdefault(task, []).append((rank, process))
     return candidates
 

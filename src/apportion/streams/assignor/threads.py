@@ -1,8 +1,8 @@
 """The tasks of one client, assigned to its consumers (stream threads).
 
-Stateful tasks go first, to the consumers that have them open, so that state stores need not be closed
-and reopened; then standby tasks, which count as much; stateless tasks come last and even out the loads.
-Consumers end within one task of each other.
+Stateful tasks go first, to the consumers that have them open, so that state stores need not be
+closed and reopened; then standby tasks, which count as much; stateless tasks come last and even out
+the loads. Consumers end within one task of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import NamedTuple
 class ProcessTasks(NamedTuple):
     """The tasks of a client, by number, each kind in ascending order.
 
-    previous: the tasks each consumer had before, the most complete first; a consumer without any may be
-    left out.
+    previous: the tasks each consumer had before, the most complete first; a consumer without any
+    may be left out.
     """
 
     stateful: Sequence[int]
@@ -29,23 +29,30 @@ class ThreadTasks(NamedTuple):
     standby: tuple[int, ...]
 
 
-def assign_tasks_to_threads(consumers: Sequence[str], tasks: ProcessTasks) -> dict[str, ThreadTasks]:
+def assign_tasks_to_threads(
+    consumers: Sequence[str], tasks: ProcessTasks
+) -> dict[str, ThreadTasks]:
     """Return the tasks of each consumer. consumers: member ids in ascending order, at least one."""
     loads = dict.fromkeys(consumers, 0)
     stateful = _assign_evenly(tasks.stateful, tasks.previous, loads)
     standby = _assign_evenly(tasks.standby, tasks.previous, loads)
     stateless = _assign_evenly(tasks.stateless, {}, loads)
     return {
-        consumer: ThreadTasks(tuple(sorted((*stateful[consumer], *stateless[consumer]))), tuple(sorted(standby[consumer])))
+        consumer: ThreadTasks(
+            tuple(sorted((*stateful[consumer], *stateless[consumer]))),
+            tuple(sorted(standby[consumer])),
+        )
         for consumer in consumers
     }
 
 
-def _assign_evenly(tasks: Iterable[int], previous: Mapping[str, Sequence[int]], loads: dict[str, int]) -> dict[str, list[int]]:
+def _assign_evenly(
+    tasks: Iterable[int], previous: Mapping[str, Sequence[int]], loads: dict[str, int]
+) -> dict[str, list[int]]:
     """Assign tasks to consumers and add them to `loads`.
 
-    A consumer keeps its previous tasks up to an even load. Each task that is left goes to a least loaded
-    consumer, and among those to its previous one.
+    A consumer keeps its previous tasks up to an even load. Each task that is left goes to a least
+    loaded consumer, and among those to its previous one.
     """
     assigned: dict[str, list[int]] = {consumer: [] for consumer in loads}
     left = dict.fromkeys(tasks)
@@ -60,9 +67,16 @@ def _assign_evenly(tasks: Iterable[int], previous: Mapping[str, Sequence[int]], 
         for task in previous.get(consumer, ()):
             if task in left and loads[consumer] < even_load:
                 assign(task, consumer)
-    owners = {task: consumer for consumer in loads for task in previous.get(consumer, ()) if task in left}
+    owners = {
+        task: consumer for consumer in loads for task in previous.get(consumer, ()) if task in left
+    }
     for task in tuple(left):
         least = min(loads.values())
         owner = owners.get(task)
-        assign(task, owner if owner is not None and loads[owner] == least else min(loads, key=loads.__getitem__))
+        assign(
+            task,
+            owner
+            if owner is not None and loads[owner] == least
+            else min(loads, key=loads.__getitem__),
+        )
     return assigned

@@ -1,8 +1,9 @@
-"""The description of a Streams group from the bytes that DescribeGroups returns: processes, tasks, versions.
+"""The description of a Streams group from the bytes that DescribeGroups returns: processes, tasks,
+versions.
 
-A described group shows of each member what it said when it joined and what it was given; no more than that is known here. Members
-whose bytes cannot be read, or come from a newer Kafka Streams, are there with what can be known of them. Who holds back an upgrade
-is `upgrade_blockers.py`.
+A described group shows of each member what it said when it joined and what it was given; no more
+than that is known here. Members whose bytes cannot be read, or come from a newer Kafka Streams, are
+there with what can be known of them. Who holds back an upgrade is `upgrade_blockers.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,11 +13,20 @@ from typing import NamedTuple, TypeVar
 
 from apportion.errors import DecodeError
 from apportion.streams.metadata.codec import decode_assignment, decode_subscription
-from apportion.streams.metadata.model import RUNNING, AssignmentInfo, FutureInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    RUNNING,
+    AssignmentInfo,
+    FutureInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from apportion.wire.records.consumer_serde import decode
 
 V = TypeVar("V")
@@ -26,7 +36,9 @@ SCHEDULE_SINCE = 7
 
 
 class MemberDescription(NamedTuple):
-    """One member as DescribeGroups returns it; subscription and assignment are empty while the group rebalances."""
+    """One member as DescribeGroups returns it; subscription and assignment are empty while the
+    group rebalances.
+    """
 
     member_id: str
     client_id: str
@@ -38,9 +50,11 @@ class MemberDescription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedConsumer:
-    """One member: what it said and what it was given, None where that cannot be read; `unread` says why.
+    """One member: what it said and what it was given, None where that cannot be read; `unread` says
+    why.
 
-    active: its tasks with the partitions that they read; without these where the assignment does not say which are whose.
+    active: its tasks with the partitions that they read; without these where the assignment does
+    not say which are whose.
     """
 
     description: MemberDescription
@@ -52,14 +66,20 @@ class DescribedConsumer:
     @property
     def versions(self) -> MetadataVersions | None:
         """The two version numbers of its subscription."""
-        return None if self.subscription is None else MetadataVersions(self.subscription.used, self.subscription.supported)
+        return (
+            None
+            if self.subscription is None
+            else MetadataVersions(self.subscription.used, self.subscription.supported)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedProcess:
-    """One process and its consumers; id: 16 bytes, None for a consumer that does not say which process it is in.
+    """One process and its consumers; id: 16 bytes, None for a consumer that does not say which
+    process it is in.
 
-    standby: its standby tasks and warm-ups, which look alike, with their source partitions. sums: what it had of tasks when it last
+    standby: its standby tasks and warm-ups, which look alike, with their source partitions. sums:
+    what it had of tasks when it last
     joined: an offset sum, RUNNING or OFFSET_UNKNOWN.
     """
 
@@ -73,13 +93,21 @@ class DescribedProcess:
 
     @property
     def name(self) -> str:
-        """Its id as Kafka Streams writes it in its logs, or the member id of a consumer that does not say it."""
-        return self.consumers[0].description.member_id if self.process_id is None else _uuid_text(self.process_id)
+        """Its id as Kafka Streams writes it in its logs, or the member id of a consumer that does
+        not say it.
+        """
+        return (
+            self.consumers[0].description.member_id
+            if self.process_id is None
+            else _uuid_text(self.process_id)
+        )
 
     @property
     def label(self) -> str:
         """Its name, and where it is."""
-        return f"{self.name} ({self.endpoint or self.consumers[0].description.host.removeprefix('/')})"
+        return (
+            f"{self.name} ({self.endpoint or self.consumers[0].description.host.removeprefix('/')})"
+        )
 
     @property
     def versions(self) -> MetadataVersions | None:
@@ -89,7 +117,9 @@ class DescribedProcess:
 
 
 class StandbyKind(Enum):
-    """What the copies of tasks are that are not active. Assignments call all of them standby tasks."""
+    """What the copies of tasks are that are not active. Assignments call all of them standby
+    tasks.
+    """
 
     STANDBY = "standby"
     WARMUP = "warm-up"
@@ -100,7 +130,8 @@ class StandbyKind(Enum):
 class GroupDescription:
     """A group in its current generation.
 
-    processes: by id, and then the consumers that say none. copies: what the tasks in `DescribedProcess.standby` are.
+    processes: by id, and then the consumers that say none. copies: what the tasks in
+    `DescribedProcess.standby` are.
     unowned: tasks that somebody ran when it joined and nobody was given, as far as can be read.
     next_rebalance_ms: the earliest time at which somebody
     rejoins without another reason, 0: at once; None: nobody does.
@@ -119,7 +150,9 @@ class GroupDescription:
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
         """All partitions that active tasks read, in order."""
-        active = (partitions for process in self.processes for partitions in process.active.values())
+        active = (
+            partitions for process in self.processes for partitions in process.active.values()
+        )
         return tuple(sorted(dict.fromkeys(each for partitions in active for each in partitions)))
 
 
@@ -131,17 +164,29 @@ def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
         if isinstance(each.subscription, SubscriptionInfo):
             processes.setdefault(bytes(each.subscription.process_id), []).append(each)
     named = [_process(process_id, tuple(processes[process_id])) for process_id in sorted(processes)]
-    nameless = [_process(None, (each,)) for each in consumers if not isinstance(each.subscription, SubscriptionInfo)]
-    times = [each.assignment.next_rebalance_ms for each in consumers if isinstance(each.assignment, AssignmentInfo)]
+    nameless = [
+        _process(None, (each,))
+        for each in consumers
+        if not isinstance(each.subscription, SubscriptionInfo)
+    ]
+    times = [
+        each.assignment.next_rebalance_ms
+        for each in consumers
+        if isinstance(each.assignment, AssignmentInfo)
+    ]
     next_ms = min((time for time in times if time is not None), default=None)
     plain = GroupDescription((*named, *nameless), next_rebalance_ms=next_ms)
     return replace(plain, standby_kind=_standby_kind(plain), unowned=_unowned(plain))
 
 
 def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDescription:
-    """Describe the members of a group that rebalances, each as a process of its own, without metadata."""
+    """Describe the members of a group that rebalances, each as a process of its own, without
+    metadata.
+    """
     consumers = [DescribedConsumer(shown, None, None, {}) for shown in _by_id(members)]
-    return GroupDescription(tuple(_process(None, (each,)) for each in consumers), StandbyKind.EITHER)
+    return GroupDescription(
+        tuple(_process(None, (each,)) for each in consumers), StandbyKind.EITHER
+    )
 
 
 def _by_id(members: Iterable[MemberDescription]) -> list[MemberDescription]:
@@ -165,7 +210,10 @@ def _consumer(shown: MemberDescription) -> DescribedConsumer:
     if isinstance(given, AssignmentInfo):
         active = _partitions_by_task(given.active, partitions)
         if len(given.active) != len(partitions):
-            unread.append(f"its assignment names the tasks of {len(given.active)} partitions and gives {len(partitions)}")
+            unread.append(
+                f"its assignment names the tasks of {len(given.active)} partitions and "
+                f"gives {len(partitions)}"
+            )
     return DescribedConsumer(shown, said, given, active, tuple(unread))
 
 
@@ -174,16 +222,24 @@ def _decode_subscription(blob: Buffer) -> SubscriptionInfo | FutureInfo:
     return decode_subscription(subscription.user_data or b"")
 
 
-def _decode_assignment(blob: Buffer) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
+def _decode_assignment(
+    blob: Buffer,
+) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
     _, assignment = decode(ConsumerProtocolAssignment, blob)
-    partitions = sorted(TopicPartition(each.topic, number) for each in assignment.assigned_partitions for number in each.partitions)
+    partitions = sorted(
+        TopicPartition(each.topic, number)
+        for each in assignment.assigned_partitions
+        for number in each.partitions
+    )
     return tuple(partitions), decode_assignment(assignment.user_data or b"")
 
 
 def _partitions_by_task(
     tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Each task once, in order, with its partitions; with none at all where there are not as many as tasks."""
+    """Each task once, in order, with its partitions; with none at all where there are not as many
+    as tasks.
+    """
     pairs = zip(tasks, partitions, strict=True) if len(tasks) == len(partitions) else ()
     found: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
     for task, partition in pairs:
@@ -191,16 +247,24 @@ def _partitions_by_task(
     return found
 
 
-def _process(process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]) -> DescribedProcess:
+def _process(
+    process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]
+) -> DescribedProcess:
     """Merge the metadata of the consumers of one process."""
     active = {task: partitions for each in consumers for task, partitions in each.active.items()}
     given = [each.assignment for each in consumers if isinstance(each.assignment, AssignmentInfo)]
     standby = {task: partitions for each in given for task, partitions in each.standby.items()}
-    said = [each.subscription for each in consumers if isinstance(each.subscription, SubscriptionInfo)]
+    said = [
+        each.subscription for each in consumers if isinstance(each.subscription, SubscriptionInfo)
+    ]
     sums: dict[TaskId, int] = {}
     for each in said:
         for task, offsets in each.offset_sums.items():
-            sums[task] = RUNNING if RUNNING in (offsets, sums.get(task)) else max(offsets, sums.get(task, offsets))
+            sums[task] = (
+                RUNNING
+                if RUNNING in (offsets, sums.get(task))
+                else max(offsets, sums.get(task, offsets))
+            )
     return DescribedProcess(
         process_id,
         consumers,
@@ -213,32 +277,46 @@ def _process(process_id: bytes | None, consumers: tuple[DescribedConsumer, ...])
 
 
 def _standby_kind(portrait: GroupDescription) -> StandbyKind:
-    """Warm-ups go with a next rebalance that is told; they are all there is where a task of a subtopology with state has no copy.
+    """Warm-ups go with a next rebalance that is told; they are all there is where a task of a
+    subtopology with state has no copy.
 
-    The second is so with the task assignors of Kafka Streams: whatever they make standbys of, each task with a state has as many,
-    unless client tags are in the way or a task is just changing hands.
+    The second is so with the task assignors of Kafka Streams: whatever they make standbys of, each
+    task with a state has as many, unless client tags are in the way or a task is just changing
+    hands.
     """
     given = [each.assignment for each in portrait.consumers]
     if not all(isinstance(each, AssignmentInfo) and each.used >= SCHEDULE_SINCE for each in given):
         return StandbyKind.EITHER
     if portrait.next_rebalance_ms is None:
         return StandbyKind.STANDBY
-    untagged = all(isinstance(each.subscription, SubscriptionInfo) and not each.subscription.tags for each in portrait.consumers)
+    untagged = all(
+        isinstance(each.subscription, SubscriptionInfo) and not each.subscription.tags
+        for each in portrait.consumers
+    )
     if portrait.next_rebalance_ms == 0 or not untagged:
         return StandbyKind.EITHER
     copied = dict.fromkeys(task for process in portrait.processes for task in process.standby)
     with_state = {(task.topology, task.subtopology) for task in copied}
     active = (task for process in portrait.processes for task in process.active)
-    bare = any(task not in copied and (task.topology, task.subtopology) in with_state for task in active)
+    bare = any(
+        task not in copied and (task.topology, task.subtopology) in with_state for task in active
+    )
     return StandbyKind.WARMUP if bare else StandbyKind.EITHER
 
 
 def _unowned(portrait: GroupDescription) -> tuple[TaskId, ...]:
-    """What somebody ran and nobody was given. Nothing where some assignment cannot be read: it may be there."""
+    """What somebody ran and nobody was given. Nothing where some assignment cannot be read: it may
+    be there.
+    """
     if not all(isinstance(each.assignment, AssignmentInfo) for each in portrait.consumers):
         return ()
     owned = {task for process in portrait.processes for task in process.active}
-    ran = (task for process in portrait.processes for task, offsets in process.offset_sums.items() if offsets == RUNNING)
+    ran = (
+        task
+        for process in portrait.processes
+        for task, offsets in process.offset_sums.items()
+        if offsets == RUNNING
+    )
     return tuple(in_order(task for task in ran if task not in owned))
 
 

@@ -1,4 +1,5 @@
-"""The processes that keep a Streams group from a newer metadata version, with advice for the operator.
+"""The processes that keep a Streams group from a newer metadata version, with advice for the
+operator.
 
 Decided from the two version numbers of each process alone.
 """
@@ -14,8 +15,9 @@ from apportion.streams.metadata.releases import RELEASES, SIMULATED_VERSION
 class UpgradeBlocker(NamedTuple):
     """The metadata versions of a group and the processes that block an upgrade.
 
-    used: the oldest version that somebody speaks. understood: the newest that everybody says to understand. possible: the newest
-    that somebody does. holders: the processes that understand no more than `understood`, while somebody does; in order of name.
+    used: the oldest version that somebody speaks. understood: the newest that everybody says to
+    understand. possible: the newest that somebody does. holders: the processes that understand no
+    more than `understood`, while somebody does; in order of name.
     advice: sentences for whoever runs the application, one at least.
     """
 
@@ -34,23 +36,39 @@ def find_upgrade_blocker(said: Mapping[str, MetadataVersions]) -> UpgradeBlocker
     understood = min(spoken.understood for spoken in said.values())
     possible = max(spoken.understood for spoken in said.values())
     if understood == possible:
-        return UpgradeBlocker(used, understood, possible, (), (_advice_without_blocker(said, used, understood),))
+        return UpgradeBlocker(
+            used, understood, possible, (), (_advice_without_blocker(said, used, understood),)
+        )
     holders = tuple(name for name in sorted(said) if said[name].understood == understood)
     alike: dict[MetadataVersions, list[str]] = {}
     for name in holders:
         alike.setdefault(said[name], []).append(name)
-    return UpgradeBlocker(used, understood, possible, holders, tuple(_advice(alike[spoken], spoken) for spoken in sorted(alike)))
+    return UpgradeBlocker(
+        used,
+        understood,
+        possible,
+        holders,
+        tuple(_advice(alike[spoken], spoken) for spoken in sorted(alike)),
+    )
 
 
 def releases_with_version(version: int) -> str:
-    """The releases of Kafka Streams whose newest metadata version that is, such as "2.1 to 2.3"; "" if there is none."""
-    names = [name for name, release in RELEASES.items() if release.newest_version == version != SIMULATED_VERSION]
+    """The releases of Kafka Streams whose newest metadata version that is, such as "2.1 to 2.3"; ""
+    if there is none.
+    """
+    names = [
+        name
+        for name, release in RELEASES.items()
+        if release.newest_version == version != SIMULATED_VERSION
+    ]
     if not names or version == LATEST:
         return f"{names[0]} or newer" if names else ""
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
-def _advice_without_blocker(said: Mapping[str, MetadataVersions], used: int, understood: int) -> str:
+def _advice_without_blocker(
+    said: Mapping[str, MetadataVersions], used: int, understood: int
+) -> str:
     if used == understood and used < EARLIEST_PROBEABLE:
         then = "once all run a newer release, bounce them one by one without upgrade.from"
         return f"All speak version {used}, in which nobody can say to support more: {then}."
@@ -58,7 +76,10 @@ def _advice_without_blocker(said: Mapping[str, MetadataVersions], used: int, und
         return f"All speak version {used} and nobody supports more."
     behind = [name for name in sorted(said) if said[name].used < understood]
     verb, who = ("speaks", "it steps") if len(behind) == 1 else ("speak", "they step")
-    return f"All support version {understood}. {_listed(behind)} still {verb} {used}: {who} up in a next rebalance, with no bounce."
+    return (
+        f"All support version {understood}. {_listed(behind)} still {verb} {used}: {who} up "
+        "in a next rebalance, with no bounce."
+    )
 
 
 def _advice(names: list[str], spoken: MetadataVersions) -> str:
@@ -72,11 +93,15 @@ def _advice(names: list[str], spoken: MetadataVersions) -> str:
     if spoken.used < EARLIEST_PROBEABLE:
         has = "has" if alone else "have"
         return (
-            f"{who}, in which nobody can say to support more: {it} {is_} {of}, or {has} upgrade.from set; {bounce}, "
-            f"with a newer release or without upgrade.from."
+            f"{who}, in which nobody can say to support more: {it} {is_} {of}, or {has} "
+            f"upgrade.from set; {bounce}, "
+            "with a newer release or without upgrade.from."
         )
     more = "" if spoken.used == spoken.understood else f" than {spoken.understood}"
-    return f"{who} and {'supports' if alone else 'support'} no more{more}: {it} {is_} {of}; {bounce}, with a newer release."
+    return (
+        f"{who} and {'supports' if alone else 'support'} no more{more}: {it} {is_} {of}; "
+        f"{bounce}, with a newer release."
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -1,1 +1,3 @@
-"""What Kafka Streams members and their leader tell each other: values, bytes, versions, version probing."""
+"""What Kafka Streams members and their leader tell each other: values, bytes, versions, version
+probing.
+"""

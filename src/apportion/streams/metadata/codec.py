@@ -1,10 +1,13 @@
-"""Kafka Streams' metadata to bytes and back, in versions 1 to 11: what stands in the user data of subscriptions and assignments.
+"""Kafka Streams' metadata to bytes and back, in versions 1 to 11: what stands in the user data of
+subscriptions and assignments.
 
-Nothing but `DecodeError` comes out of wrong bytes. What follows the last field is left alone, as Kafka Streams does. Entries of
-maps and sets are written in order, so equal values are equal bytes; Kafka Streams writes them in the order of its hash tables.
+Nothing but `DecodeError` comes out of wrong bytes. What follows the last field is left alone, as
+Kafka Streams does. Entries of maps and sets are written in order, so equal values are equal bytes;
+Kafka Streams writes them in the order of its hash tables.
 
-A version above the newest one known here can be written all the same, for members that play a newer Kafka Streams: as version 11
-under that number. Whoever reads takes only its two version numbers, unless `latest` says that he is from the future, too.
+A version above the newest one known here can be written all the same, for members that play a newer
+Kafka Streams: as version 11 under that number. Whoever reads takes only its two version numbers,
+unless `latest` says that he is from the future, too.
 """
 
 from collections import Counter
@@ -51,16 +54,22 @@ NUMBERS_SINCE, STANDBY_HOSTS_SINCE = 5, 6
 """The first versions of an assignment with topics by number, and with hosts of standby tasks."""
 
 _task = cast("Callable[[Iterable[Any]], TaskId]", partial(tuple.__new__, TaskId))
-_partition = cast("Callable[[Iterable[Any]], TopicPartition]", partial(tuple.__new__, TopicPartition))
+_partition = cast(
+    "Callable[[Iterable[Any]], TopicPartition]", partial(tuple.__new__, TopicPartition)
+)
 
 
 def encode_subscription(info: SubscriptionInfo) -> bytes:
     """`info` in version `info.used`; what that version cannot say is left out.
 
-    EncodeError: for a version that its sender does not support, and for named topologies before version 10.
+    EncodeError: for a version that its sender does not support, and for named topologies before
+    version 10.
     """
     if info.supported < info.used and info.used >= EARLIEST_PROBEABLE:
-        raise EncodeError(f"StreamsSubscription v{info.used}: supported: {info.supported} is older than the version used")
+        raise EncodeError(
+            f"StreamsSubscription v{info.used}: supported: {info.supported} is older than "
+            "the version used"
+        )
     layout = min(info.used, LATEST)
     said = StreamsSubscription(
         used=info.used,
@@ -69,7 +78,9 @@ def encode_subscription(info: SubscriptionInfo) -> bytes:
         endpoint=info.endpoint,
         unique=info.unique,
         error=info.error,
-        tags=tuple(SubscriptionClientTag(key=key, value=value) for key, value in sorted(info.tags.items())),
+        tags=tuple(
+            SubscriptionClientTag(key=key, value=value) for key, value in sorted(info.tags.items())
+        ),
         **_said_of_tasks(info.offset_sums, layout),
     )
     return write(said, layout)
@@ -84,7 +95,10 @@ def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInf
     future = _versions(buffer) if used > latest else None
     said = future or read(StreamsSubscription, min(used, LATEST), buffer)[0]
     if said.supported < used and used >= EARLIEST_PROBEABLE:
-        raise DecodeError(f"StreamsSubscription v{used}: supported: {said.supported} is older than the version used")
+        raise DecodeError(
+            f"StreamsSubscription v{used}: supported: {said.supported} is older than the "
+            "version used"
+        )
     if isinstance(said, FutureInfo):
         return said
     return SubscriptionInfo(
@@ -95,7 +109,11 @@ def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInf
         offset_sums=_heard_of_tasks(said, min(used, LATEST)),
         unique=said.unique,
         error=said.error,
-        tags=_each_once(f"StreamsSubscription v{used}: tags", [tag.key for tag in said.tags], [tag.value for tag in said.tags]),
+        tags=_each_once(
+            f"StreamsSubscription v{used}: tags",
+            [tag.key for tag in said.tags],
+            [tag.value for tag in said.tags],
+        ),
     )
 
 
@@ -121,9 +139,13 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
         ),
         topics=(tuple(topics.values()), tuple(topics)),
         active_hosts=_said_of_hosts(info.active_hosts, topics, layout),
-        standby_hosts=_said_of_hosts(info.standby_hosts, topics, layout) if layout >= STANDBY_HOSTS_SINCE else (),
+        standby_hosts=_said_of_hosts(info.standby_hosts, topics, layout)
+        if layout >= STANDBY_HOSTS_SINCE
+        else (),
         error=info.error,
-        next_rebalance_ms=NO_REBALANCE if info.next_rebalance_ms is None else info.next_rebalance_ms,
+        next_rebalance_ms=NO_REBALANCE
+        if info.next_rebalance_ms is None
+        else info.next_rebalance_ms,
     )
     return write(said, layout)
 
@@ -147,7 +169,9 @@ def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | 
         active_hosts=_heard_of_hosts(f"{name}: active_hosts", said.active_hosts, topics),
         standby_hosts=_heard_of_hosts(f"{name}: standby_hosts", said.standby_hosts, topics),
         error=said.error,
-        next_rebalance_ms=None if said.next_rebalance_ms == NO_REBALANCE else said.next_rebalance_ms,
+        next_rebalance_ms=None
+        if said.next_rebalance_ms == NO_REBALANCE
+        else said.next_rebalance_ms,
     )
 
 
@@ -168,14 +192,26 @@ def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
     tasks = _in_order(sums)
     if version >= NAMES_SINCE:
         subtopologies, partitions, topologies = _columns(tasks, 3)
-        return {"task_sums": (subtopologies, partitions, tuple(map(sums.__getitem__, tasks)), topologies)}
+        return {
+            "task_sums": (
+                subtopologies,
+                partitions,
+                tuple(map(sums.__getitem__, tasks)),
+                topologies,
+            )
+        }
     if any(task.topology is not None for task in tasks):
-        raise EncodeError(f"StreamsSubscription v{version}: offset_sums: this version has no names of topologies")
+        raise EncodeError(
+            f"StreamsSubscription v{version}: offset_sums: this version has no names of topologies"
+        )
     if version >= SUMS_SINCE:
         groups: dict[int, list[tuple[int, int]]] = {}
         for task in tasks:
             groups.setdefault(task.subtopology, []).append((task.partition, sums[task]))
-        said = (SubtopologyOffsetSums(subtopology=number, tasks=_columns(group, 2)) for number, group in groups.items())
+        said = (
+            SubtopologyOffsetSums(subtopology=number, tasks=_columns(group, 2))
+            for number, group in groups.items()
+        )
         return {"subtopology_sums": tuple(said)}
     return {
         "active": _columns([task for task in tasks if sums[task] == RUNNING], 3),
@@ -186,23 +222,35 @@ def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
 def _heard_of_tasks(said: StreamsSubscription, version: int) -> dict[TaskId, int]:
     """The offset sums that a subscription of that version says."""
     field, (subtopologies, partitions, sums, topologies) = "task_sums", said.task_sums
-    rows: Iterable[tuple[Any, ...]] = zip(subtopologies, partitions, [name or None for name in topologies], strict=True)
+    rows: Iterable[tuple[Any, ...]] = zip(
+        subtopologies, partitions, [name or None for name in topologies], strict=True
+    )
     if version < SUMS_SINCE:
-        field, rows = "active and standby", chain(zip(*said.active, strict=True), zip(*said.standby, strict=True))
+        field, rows = (
+            "active and standby",
+            chain(zip(*said.active, strict=True), zip(*said.standby, strict=True)),
+        )
         sums = (RUNNING,) * len(said.active[0]) + (OFFSET_UNKNOWN,) * len(said.standby[0])
     elif version < NAMES_SINCE:
         field = "subtopology_sums"
-        rows = chain.from_iterable(zip(repeat(group.subtopology), group.tasks[0], repeat(None)) for group in said.subtopology_sums)
+        rows = chain.from_iterable(
+            zip(repeat(group.subtopology), group.tasks[0], repeat(None))
+            for group in said.subtopology_sums
+        )
         sums = tuple(chain.from_iterable(group.tasks[1] for group in said.subtopology_sums))
     return _each_once(f"StreamsSubscription v{version}: {field}", tuple(map(_task, rows)), sums)
 
 
 def _topics_of(info: AssignmentInfo, version: int) -> dict[str, int]:
-    """Every topic of which that version says that a host has something, and its number, in order."""
+    """Every topic of which that version says that a host has something, and its number, in
+    order.
+    """
     active = info.active_hosts.values() if version >= NUMBERS_SINCE else ()
     standby = info.standby_hosts.values() if version >= STANDBY_HOSTS_SINCE else ()
     partitions = chain.from_iterable(chain(active, standby))
-    return {topic: number for number, topic in enumerate(sorted({each.topic for each in partitions}))}
+    return {
+        topic: number for number, topic in enumerate(sorted({each.topic for each in partitions}))
+    }
 
 
 def _said_of_hosts(
@@ -216,7 +264,11 @@ def _said_of_hosts(
             numbered = (tuple(map(topics.__getitem__, names)), partitions)
             said.append(AssignmentHostPartitions(host=host.host, port=host.port, numbered=numbered))
         else:
-            said.append(AssignmentHostPartitions(host=host.host, port=host.port, partitions=(names, partitions)))
+            said.append(
+                AssignmentHostPartitions(
+                    host=host.host, port=host.port, partitions=(names, partitions)
+                )
+            )
     return tuple(said)
 
 
@@ -231,11 +283,15 @@ def _heard_of_hosts(
         if unknown := [number for number in numbers if number not in topics]:
             raise DecodeError(f"{field}: no topic has the number {unknown[0]}")
         names = tuple(map(topics.__getitem__, numbers))
-        partitions.append(_partitions(field, (*each.partitions[0], *names), (*each.partitions[1], *numbered)))
+        partitions.append(
+            _partitions(field, (*each.partitions[0], *names), (*each.partitions[1], *numbered))
+        )
     return _each_once(field, hosts, partitions)
 
 
-def _partitions(field: str, topics: Iterable[Any], partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
+def _partitions(
+    field: str, topics: Iterable[Any], partitions: Iterable[Any]
+) -> tuple[TopicPartition, ...]:
     """These partitions in order; DecodeError if one is there twice."""
     found = tuple(map(_partition, zip(topics, partitions, strict=True)))
     return tuple(sorted(_each_once(field, found, found)))
@@ -251,10 +307,14 @@ def _each_once(field: str, keys: Collection[K], values: Iterable[V]) -> dict[K, 
 
 
 def _in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
-    """The tasks by their numbers; of two with the same numbers the one without a topology's name is first."""
+    """The tasks by their numbers; of two with the same numbers the one without a topology's name is
+    first.
+    """
     tasks = list(tasks)
     named = any(map(itemgetter(2), tasks))
-    return sorted(tasks, key=lambda task: (*task[:2], task.topology or "")) if named else sorted(tasks)
+    return (
+        sorted(tasks, key=lambda task: (*task[:2], task.topology or "")) if named else sorted(tasks)
+    )
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Columns:

@@ -1,10 +1,12 @@
-"""What Kafka Streams would tell a group of KIP-848 through an assignor of its own, on the side of the clients. No Kafka shipped it.
+"""What Kafka Streams would tell a group of KIP-848 through an assignor of its own, on the side of
+the clients. No Kafka shipped it.
 
-The page names fields and their types, and leaves open: the bytes (here version 0 in Kafka's flexible encoding, as its other
-schemas), what a tag, a task, a lag and a map are made of (here as in metadata version 11), and whether its lists of reasons and
-errors are complete. Its earlier wording had both numbers among the metadata. In the later one, followed here, they are not: the
-reason is a field of the member's assignor in a heartbeat, the error one of the assignment, each beside these bytes, as is the
-version that these bytes are in. `wire.codec` reads and writes them.
+The page names fields and their types, and leaves open: the bytes (here version 0 in Kafka's
+flexible encoding, as its other schemas), what a tag, a task, a lag and a map are made of (here as
+in metadata version 11), and whether its lists of reasons and errors are complete. Its earlier
+wording had both numbers among the metadata. In the later one, followed here, they are not: the
+reason is a field of the member's assignor in a heartbeat, the error one of the assignment, each
+beside these bytes, as is the version that these bytes are in. `wire.codec` reads and writes them.
 """
 
 from enum import IntEnum
@@ -59,8 +61,9 @@ class Kip848TaskLag:
 class Kip848MemberMetadata:
     """What a member tells the assignor. See `may_follow` for what of it may change.
 
-    process_id: the same for all members of a process. user_endpoint: "host:port", or nothing. topology_hash: see there; by the page
-    16 bytes, of what it does not say. task_lags: of every task of which the member has something.
+    process_id: the same for all members of a process. user_endpoint: "host:port", or nothing.
+    topology_hash: see there; by the page 16 bytes, of what it does not say. task_lags: of every
+    task of which the member has something.
     """
 
     process_id: bytes = uuid()
@@ -97,7 +100,9 @@ class Kip848Replica:
 
 @message()
 class Kip848HostPartitions:
-    """The source partitions whose state can be asked for at one host. The page merges active and standby ones."""
+    """The source partitions whose state can be asked for at one host. The page merges active and
+    standby ones.
+    """
 
     host: str = string()
     port: int = int32()
@@ -106,7 +111,9 @@ class Kip848HostPartitions:
 
 @message(flexible=0)
 class Kip848AssignmentMetadata:
-    """What the assignor tells a member beside its partitions. Warm-up tasks stand apart from the standby ones that stay."""
+    """What the assignor tells a member beside its partitions. Warm-up tasks stand apart from the
+    standby ones that stay.
+    """
 
     active_tasks: tuple[Kip848ActiveTask, ...] = array(Kip848ActiveTask)
     standby_tasks: tuple[Kip848Replica, ...] = array(Kip848Replica)
@@ -117,7 +124,8 @@ class Kip848AssignmentMetadata:
 def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, reason: int) -> bool:
     """A member that said `before` may say `now` for that reason.
 
-    Process, endpoint and tags never change; topology hash and task lags may, with any reason but NONE.
+    Process, endpoint and tags never change; topology hash and task lags may, with any reason but
+    NONE.
     """
     is_same_member = _fixed_fields(before) == _fixed_fields(now)
     says_as_much = (before.topology_hash, before.task_lags) == (now.topology_hash, now.task_lags)
@@ -125,7 +133,8 @@ def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, r
 
 
 def topology_hash(topology: Part) -> bytes:
-    """16 bytes that are equal for equal topologies, in every process and on every machine, and else differ.
+    """16 bytes that are equal for equal topologies, in every process and on every machine, and else
+    differ.
 
     Tuples of any type are equal if their parts are. What has no order has to come in one.
     """

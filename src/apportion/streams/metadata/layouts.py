@@ -1,13 +1,26 @@
-"""How Kafka Streams' metadata lies on the wire in versions 1 to 11: a field, and the versions that have it.
+"""How Kafka Streams' metadata lies on the wire in versions 1 to 11: a field, and the versions that
+have it.
 
-What a version lacks is left out in silence, as Kafka Streams does; but the name of a topology has to be said, or a task would
-become another one.
+What a version lacks is left out in silence, as Kafka Streams does; but the name of a topology has
+to be said, or a task would become another one.
 """
 
 from typing import Any
 
 from apportion.streams.metadata.model import LATEST, NO_VERSION
-from apportion.wire.fields import array, chars, columns, int8, int32, int64, message, string, text, utf, uuid
+from apportion.wire.fields import (
+    array,
+    chars,
+    columns,
+    int8,
+    int32,
+    int64,
+    message,
+    string,
+    text,
+    utf,
+    uuid,
+)
 
 Columns = tuple[tuple[Any, ...], ...]
 """An array as a tuple for each field of its elements."""
@@ -76,7 +89,9 @@ class SubscriptionClientTag:
 
 @message(versions=VERSIONS)
 class StreamsSubscription:
-    """What one consumer of a Streams process tells the leader. `words.SubscriptionInfo` says what it means."""
+    """What one consumer of a Streams process tells the leader. `words.SubscriptionInfo` says what
+    it means.
+    """
 
     used: int = int32()
     supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
@@ -84,7 +99,9 @@ class StreamsSubscription:
     active: Columns = columns(StreamsTask, until=6)
     standby: Columns = columns(StreamsTask, until=6)
     endpoint: str = text(since=2, ignorable=True)
-    subtopology_sums: tuple[SubtopologyOffsetSums, ...] = array(SubtopologyOffsetSums, since=7, until=9)
+    subtopology_sums: tuple[SubtopologyOffsetSums, ...] = array(
+        SubtopologyOffsetSums, since=7, until=9
+    )
     task_sums: Columns = columns(TaskOffsetSum, since=10)
     unique: int = int8(since=8, ignorable=True)
     error: int = int32(since=9, ignorable=True)
@@ -144,7 +161,9 @@ class StreamsAssignment:
     active: Columns = columns(StreamsTask)
     standby: tuple[StandbyTask, ...] = array(StandbyTask)
     topics: Columns = columns(NumberedTopic, since=5)
-    active_hosts: tuple[AssignmentHostPartitions, ...] = array(AssignmentHostPartitions, since=2, ignorable=True)
+    active_hosts: tuple[AssignmentHostPartitions, ...] = array(
+        AssignmentHostPartitions, since=2, ignorable=True
+    )
     standby_hosts: tuple[AssignmentHostPartitions, ...] = array(AssignmentHostPartitions, since=6)
     error: int = int32(since=4, ignorable=True)
     next_rebalance_ms: int = int64(since=7, default=NO_REBALANCE, ignorable=True)

@@ -1,4 +1,5 @@
-"""Tasks and the metadata of Kafka Streams' subscriptions and assignments, as values without versions.
+"""Tasks and the metadata of Kafka Streams' subscriptions and assignments, as values without
+versions.
 
 Which fields a metadata version has is declared in `layouts.py`.
 """
@@ -11,7 +12,9 @@ from typing import NamedTuple
 from apportion.topics import TopicPartition
 
 EARLIEST_PROBEABLE = 3
-"""The first metadata version whose leaders answer an unknown version instead of failing (KIP-268)."""
+"""The first metadata version whose leaders answer an unknown version instead of failing
+(KIP-268).
+"""
 LATEST = 11
 """The newest metadata version that is known here; Kafka 4.3.1's, too."""
 NO_VERSION = -1
@@ -24,7 +27,9 @@ OFFSET_UNKNOWN = -3
 
 
 class TaskId(NamedTuple):
-    """One task: a partition of one subtopology. topology: the name of a named topology (metadata version 10), mostly None."""
+    """One task: a partition of one subtopology. topology: the name of a named topology (metadata
+    version 10), mostly None.
+    """
 
     subtopology: int
     partition: int
@@ -56,10 +61,12 @@ class AssignorError(IntEnum):
 class SubscriptionInfo:
     """The metadata of one consumer's subscription (Kafka's SubscriptionInfo).
 
-    used: the metadata version that it is said in. supported: the newest one that its sender understands; NO_VERSION in 1 and 2.
+    used: the metadata version that it is said in. supported: the newest one that its sender
+    understands; NO_VERSION in 1 and 2.
     process_id: 16 bytes, the same for all consumers of a process. endpoint: "host:port" or "".
-    offset_sums: of every task that the process has something of, active or not: the sum of its changelogs' offsets, or RUNNING, or
-    OFFSET_UNKNOWN. unique: changes to make the bytes change. tags: the process's client tags, in the order of their bytes.
+    offset_sums: of every task that the process has something of, active or not: the sum of its
+    changelogs' offsets, or RUNNING, or OFFSET_UNKNOWN. unique: changes to make the bytes change.
+    tags: the process's client tags, in the order of their bytes.
     """
 
     used: int
@@ -74,7 +81,9 @@ class SubscriptionInfo:
 
 @dataclass(frozen=True, slots=True)
 class FutureInfo:
-    """What can be read of a subscription or an assignment in a version from the future: its two version numbers."""
+    """What can be read of a subscription or an assignment in a version from the future: its two
+    version numbers.
+    """
 
     used: int
     supported: int
@@ -84,11 +93,13 @@ class FutureInfo:
 class AssignmentInfo:
     """The metadata of one consumer's assignment (Kafka's AssignmentInfo).
 
-    used: the metadata version that it is said in. supported: the newest one that all members understand; NO_VERSION in 1 and 2.
-    active: the task of each partition that the consumer is given, partitions in order of topic and number; so a task with two
-    source topics is there twice. standby: each standby task with its source partitions. active_hosts, standby_hosts: which source
-    partitions are active or standby where. next_rebalance_ms: the wall-clock time at which the consumer shall rejoin (0: at
-    once); None: it need not.
+    used: the metadata version that it is said in. supported: the newest one that all members
+    understand; NO_VERSION in 1 and 2.
+    active: the task of each partition that the consumer is given, partitions in order of topic and
+    number; so a task with two source topics is there twice. standby: each standby task with its
+    source partitions. active_hosts, standby_hosts: which source partitions are active or standby
+    where. next_rebalance_ms: the wall-clock time at which the consumer shall rejoin (0: at once);
+    None: it need not.
     """
 
     used: int

@@ -1,28 +1,28 @@
 """Version probing (KIP-268): which metadata version a Streams group uses during a rolling upgrade.
 
-Problem. Members of several releases are in one group. Each subscription is encoded in a metadata version
-("used") and names the newest one its sender supports. A leader can decode versions up to its own newest;
-of a subscription from the future it reads the two numbers only. The group shall keep working during the
-bounce and end in the newest version that all members support.
+Problem. Members of several releases are in one group. Each subscription is encoded in a metadata
+version ("used") and names the newest one its sender supports. A leader can decode versions up to
+its own newest; of a subscription from the future it reads the two numbers only. The group shall
+keep working during the bounce and end in the newest version that all members support.
 
 Method. A rebalance has two pure decisions, numbers in and numbers out:
-1. The leader (`decide_versions`): assignments use the lowest version that any member used. For members
-   from the future it depends on the leader's release: it fails (before 2.0), sends them an empty
-   assignment with its own version so that they downgrade and rejoin (2.0 to 2.3), or assigns tasks to
-   them like to all others and publishes the version that all support (since 2.4).
+1. The leader (`decide_versions`): assignments use the lowest version that any member used. For
+   members from the future it depends on the leader's release: it fails (before 2.0), sends them an
+   empty assignment with its own version so that they downgrade and rejoin (2.0 to 2.3), or assigns
+   tasks to them like to all others and publishes the version that all support (since 2.4).
 2. Each member (`next_subscription_version`): compares its own version with the two numbers of its
    assignment and decides the version of its next subscription, and whether to rejoin at once.
 
 No message says that the last old member has left. It follows from the supported versions: once all
-support a higher one than is used, the upgrade is pending; until 2.3 the leader triggers the rebalance
-that finishes it, since 2.4 every member rejoins by itself.
+support a higher one than is used, the upgrade is pending; until 2.3 the leader triggers the
+rebalance that finishes it, since 2.4 every member rejoins by itself.
 
 Why it ends: after a rebalance in which all members answered, each member uses the version that all
 support, and the decisions no longer ask anybody to rejoin.
 
-Example (since 2.4). a and b support 11; b is bounced to a release that supports 12 and subscribes in 12.
-The leader a answers in version 11, common version 11; b steps down to 11. Then a is bounced: the common
-version is 12, and both rejoin with 12.
+Example (since 2.4). a and b support 11; b is bounced to a release that supports 12 and subscribes
+in 12. The leader a answers in version 11, common version 11; b steps down to 11. Then a is bounced:
+the common version is 12, and both rejoin with 12.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,9 @@ from apportion.streams.metadata.releases import Release, VersionNegotiation
 
 
 class MetadataVersions(NamedTuple):
-    """The two version numbers of a subscription or an assignment: the version it is encoded in, and the newest supported."""
+    """The two version numbers of a subscription or an assignment: the version it is encoded in, and
+    the newest supported.
+    """
 
     used: int
     supported: int = NO_VERSION
@@ -49,8 +51,8 @@ class VersionDecision(NamedTuple):
     """What a leader decides from the versions of its members.
 
     versions: of every assignment. future_members: those whose subscriptions it cannot decode.
-    empty_members: those that get no tasks and are sent `future_versions`. upgrade_pending: all members
-    support a higher version than some member still uses.
+    empty_members: those that get no tasks and are sent `future_versions`. upgrade_pending: all
+    members support a higher version than some member still uses.
     """
 
     versions: MetadataVersions
@@ -61,7 +63,9 @@ class VersionDecision(NamedTuple):
 
 
 class NextVersion(NamedTuple):
-    """The version of a member's next subscription, and why it rejoins at once; None: it does not."""
+    """The version of a member's next subscription, and why it rejoins at once; None: it does
+    not.
+    """
 
     used: int
     rejoin_reason: str | None = None
@@ -70,31 +74,41 @@ class NextVersion(NamedTuple):
 def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> VersionDecision:
     """Decide the versions of one assignment, as the leader.
 
-    said: the versions of every member by id, the leader included. release: the leader's. Raises Refused
-    for impossible numbers, and if no release can lead such a group: one member from before probing and
-    one from the future.
+    said: the versions of every member by id, the leader included. release: the leader's. Raises
+    Refused for impossible numbers, and if no release can lead such a group: one member from before
+    probing and one from the future.
     """
     latest, negotiation = release.newest_version, release.negotiation
     future = tuple(member for member in sorted(said) if said[member].used > latest)
     for member, spoken in sorted(said.items()):
         if spoken.used < 1 or spoken.understood < spoken.used:
-            why = f"member {member!r} speaks metadata version {spoken.used} and says to support {spoken.supported}"
+            why = (
+                f"member {member!r} speaks metadata version {spoken.used} and says to support "
+                f"{spoken.supported}"
+            )
             raise Refused(Code.INVALID_REQUEST, why)
     used = min([latest, *(spoken.used for spoken in said.values())])
     if future and (negotiation is VersionNegotiation.FAILS or used < EARLIEST_PROBEABLE):
-        why = f"member {future[0]!r} speaks metadata version {said[future[0]].used}, this leader understands {latest}"
+        why = (
+            f"member {future[0]!r} speaks metadata version {said[future[0]].used}, this "
+            f"leader understands {latest}"
+        )
         other = (
             "which cannot probe"
             if negotiation is VersionNegotiation.FAILS
             else f"and another member speaks {used}, which cannot probe"
         )
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {other}: stop it, or set its upgrade.from")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {other}: stop it, or set its upgrade.from"
+        )
     common = min([latest, *(spoken.understood for spoken in said.values())])
     if negotiation is VersionNegotiation.SHARES:
         spoken = _versions_in(used, common)
         return VersionDecision(spoken, future, (), spoken, upgrade_pending=used < common)
     spoken = _versions_in(used, latest)
-    return VersionDecision(spoken, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common)
+    return VersionDecision(
+        spoken, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common
+    )
 
 
 def _versions_in(used: int, supported: int) -> MetadataVersions:
@@ -106,47 +120,67 @@ def next_subscription_version(
 ) -> NextVersion:
     """Decide the version of a member's next subscription from its assignment.
 
-    sent: the version of its last subscription. release: the member's. leads_unfinished: it is the leader,
-    and `upgrade_pending`. Raises Refused for an assignment above `sent`, or with a common version above
-    what the release understands: such an answer comes from no known leader.
+    sent: the version of its last subscription. release: the member's. leads_unfinished: it is the
+    leader, and `upgrade_pending`. Raises Refused for an assignment above `sent`, or with a common
+    version above what the release understands: such an answer comes from no known leader.
     """
     latest, negotiation = release.newest_version, release.negotiation
     if received.used > sent:
-        why = f"version {sent} was sent and version {received.used} came back: an assignment never goes beyond its subscription"
+        why = (
+            f"version {sent} was sent and version {received.used} came back: an assignment "
+            "never goes beyond its subscription"
+        )
         raise Refused(Code.INVALID_REQUEST, why)
     if negotiation is VersionNegotiation.SHARES and received.supported > latest:
         raise Refused(
-            Code.INVALID_REQUEST, f"all are said to support version {received.supported}; this member understands {latest}"
+            Code.INVALID_REQUEST,
+            f"all are said to support version {received.supported}; this member "
+            f"understands {latest}",
         )
     if received.used < EARLIEST_PROBEABLE:
         return NextVersion(sent)
     return _NEXT_VERSION[negotiation](sent, received, latest, leads_unfinished)
 
 
-def _after_probing(sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
-    """Follow the leader's own version (2.0 to 2.3): step down to it and rejoin, or up from the next generation on."""
+def _after_probing(
+    sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
+    """Follow the leader's own version (2.0 to 2.3): step down to it and rejoin, or up from the next
+    generation on.
+    """
     if received.understood < sent:
-        return NextVersion(received.understood, f"the leader understands version {received.understood}, not {sent}")
+        return NextVersion(
+            received.understood, f"the leader understands version {received.understood}, not {sent}"
+        )
     used = min(received.understood, latest)
     return NextVersion(used, f"all understand version {used} now" if leads_unfinished else None)
 
 
-def _after_common_version(sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
+def _after_common_version(
+    sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
     """Follow the version that all members support, up or down (since 2.4)."""
     if received.supported > sent:
         return NextVersion(received.supported, f"all understand version {received.supported} now")
     if received.supported < sent:
-        return NextVersion(received.supported, f"somebody understands no more than version {received.supported}")
-    if received.used < sent:  # though whoever says less hears from the same assignment that he need not: 4.3.1 does so, too
+        return NextVersion(
+            received.supported, f"somebody understands no more than version {received.supported}"
+        )
+    # though whoever says less hears from the same assignment that he need not: 4.3.1 does so, too
+    if received.used < sent:
         return NextVersion(sent, f"somebody speaks version {received.used} yet")
     return NextVersion(sent)
 
 
-def _unchanged(sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
+def _unchanged(
+    sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
     return NextVersion(sent)
 
 
-_NEXT_VERSION: dict[VersionNegotiation, Callable[[int, MetadataVersions, int, bool], NextVersion]] = {
+_NEXT_VERSION: dict[
+    VersionNegotiation, Callable[[int, MetadataVersions, int, bool], NextVersion]
+] = {
     VersionNegotiation.FAILS: _unchanged,
     VersionNegotiation.PROBES: _after_probing,
     VersionNegotiation.SHARES: _after_common_version,

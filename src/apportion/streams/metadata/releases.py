@@ -1,6 +1,7 @@
 """The releases of Kafka Streams: metadata versions, values of `upgrade.from`, rebalance protocols.
 
-Read off the jars of each release by javap (`SubscriptionInfo`, `StreamsConfig`, `AssignorConfiguration`); see docs/streams.md.
+Read off the jars of each release by javap (`SubscriptionInfo`, `StreamsConfig`,
+`AssignorConfiguration`); see docs/streams.md.
 """
 
 from enum import Enum
@@ -13,12 +14,19 @@ class VersionNegotiation(Enum):
     """How the members of a release agree on a metadata version (see `probing.py`)."""
 
     FAILS = "a leader that meets a version from the future fails"
-    PROBES = "it answers with nothing and its own version; the group's last step up is the leader's to trigger (KIP-268)"
-    SHARES = "it gives work to members from the future, too; every member steps up by itself when all can (since 2.4)"
+    PROBES = (
+        "it answers with nothing and its own version; the group's last step up is the "
+        "leader's to trigger (KIP-268)"
+    )
+    SHARES = (
+        "it gives work to members from the future, too; every member steps up by itself when "
+        "all can (since 2.4)"
+    )
 
 
 class Release(NamedTuple):
-    """One release. metadata: the newest version that it speaks. upgrade_from: the values by which it speaks as an older one.
+    """One release. metadata: the newest version that it speaks. upgrade_from: the values by which
+    it speaks as an older one.
 
     eager, cooperative: how its members can rebalance.
     """
@@ -33,11 +41,29 @@ class Release(NamedTuple):
 
 BEFORE_PROBING = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1")
 BEFORE_COOPERATION = (*BEFORE_PROBING, "2.0", "2.1", "2.2", "2.3")
-COOPERATIVE = ("2.4", "2.5", "2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9")
+COOPERATIVE = (
+    "2.4",
+    "2.5",
+    "2.6",
+    "2.7",
+    "2.8",
+    "3.0",
+    "3.1",
+    "3.2",
+    "3.3",
+    "3.4",
+    "3.5",
+    "3.6",
+    "3.7",
+    "3.8",
+    "3.9",
+)
 WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3")
 SHARES_VERSIONS = (*COOPERATIVE, *WITHOUT_EAGER)
 KNOWS_EVERY_RELEASE = SHARES_VERSIONS[SHARES_VERSIONS.index("3.3") :]
-"""From here on `upgrade.from` names like-minded releases, too: it changes foreign-key joins, and nothing of the rebalance."""
+"""From here on `upgrade.from` names like-minded releases, too: it changes foreign-key joins, and
+nothing of the rebalance.
+"""
 
 NEWEST_VERSION = {
     "0.10.0": 1,
@@ -61,16 +87,23 @@ NEWEST_VERSION = {
 """The newest metadata version of each release; LATEST for those not listed."""
 
 VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
-"""The metadata version that each `upgrade.from` lowers a member to; all other values change no version."""
+"""The metadata version that each `upgrade.from` lowers a member to; all other values change no
+version.
+"""
 
 
 def _release(name: str) -> Release:
     metadata = NEWEST_VERSION.get(name, LATEST)
-    if name in BEFORE_PROBING:  # KAFKA-6054, brought back as KIP-268 asks; of 0.10.1 no such release was ever made
+    # KAFKA-6054, brought back as KIP-268 asks; of 0.10.1 no such release was ever made
+    if name in BEFORE_PROBING:
         known = () if name == "0.10.0" else ("0.10.0",)
-        return Release(name, metadata, VersionNegotiation.FAILS, known, eager=True, cooperative=False)
+        return Release(
+            name, metadata, VersionNegotiation.FAILS, known, eager=True, cooperative=False
+        )
     if name in BEFORE_COOPERATION:
-        return Release(name, metadata, VersionNegotiation.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
+        return Release(
+            name, metadata, VersionNegotiation.PROBES, BEFORE_PROBING, eager=True, cooperative=False
+        )
     older = SHARES_VERSIONS[: SHARES_VERSIONS.index(name)] if name in KNOWS_EVERY_RELEASE else ()
     eager = name in COOPERATIVE
     known = (*(BEFORE_COOPERATION if eager else ()), *older)
@@ -83,9 +116,21 @@ RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *SHARES_VERSI
 SIMULATED_VERSION = LATEST + 1
 """A metadata version that no release speaks yet."""
 RELEASES["post-2.0"] = Release(
-    "post-2.0", SIMULATED_VERSION, VersionNegotiation.PROBES, BEFORE_PROBING, eager=True, cooperative=False
+    "post-2.0",
+    SIMULATED_VERSION,
+    VersionNegotiation.PROBES,
+    BEFORE_PROBING,
+    eager=True,
+    cooperative=False,
 )
-RELEASES["future"] = Release("future", SIMULATED_VERSION, VersionNegotiation.SHARES, SHARES_VERSIONS, eager=False, cooperative=True)
+RELEASES["future"] = Release(
+    "future",
+    SIMULATED_VERSION,
+    VersionNegotiation.SHARES,
+    SHARES_VERSIONS,
+    eager=False,
+    cooperative=True,
+)
 LEAVES_GROUP_ON_CLOSE = ("0.10.0", "0.10.1")
 """Instances of all others send no LeaveGroup when closed (KAFKA-4881); their session times out."""
 BRIDGE_RELEASE = "3.9"
@@ -93,22 +138,33 @@ BRIDGE_RELEASE = "3.9"
 
 
 def known_release(name: str) -> Release:
-    """The release of that name; "4.0.1" is one of 4.0, "1.1.x" of 1.1. ValueError with one sentence if there is none."""
+    """The release of that name; "4.0.1" is one of 4.0, "1.1.x" of 1.1. ValueError with one sentence
+    if there is none.
+    """
     parts = name.strip().removesuffix(".x").split(".")
     for length in (3, 2):
         if (found := RELEASES.get(".".join(parts[:length]))) is not None:
             return found
-    raise ValueError(f"there is no release {name!r} of Kafka Streams known here; there are {', '.join(RELEASES)}")
+    raise ValueError(
+        f"there is no release {name!r} of Kafka Streams known here; there are {', '.join(RELEASES)}"
+    )
 
 
 def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
-    """The metadata version that a member of that release speaks at first. ValueError if it does not know that `upgrade.from`."""
+    """The metadata version that a member of that release speaks at first. ValueError if it does not
+    know that `upgrade.from`.
+    """
     _check(release, upgrade_from)
-    return min(release.newest_version, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version))
+    return min(
+        release.newest_version,
+        VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version),
+    )
 
 
 def is_eager(release: Release, upgrade_from: str | None) -> bool:
-    """Whether its members give everything back before they join again. ValueError if it does not know that `upgrade.from`."""
+    """Whether its members give everything back before they join again. ValueError if it does not
+    know that `upgrade.from`.
+    """
     _check(release, upgrade_from)
     return not release.cooperative or upgrade_from in BEFORE_COOPERATION
 

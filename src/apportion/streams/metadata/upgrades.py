@@ -5,21 +5,35 @@ Decided from `releases.py` alone: metadata versions and rebalance protocols, not
 
 from typing import NamedTuple
 
-from apportion.streams.metadata.releases import BRIDGE_RELEASE, RELEASES, Release, VersionNegotiation, known_release
+from apportion.streams.metadata.releases import (
+    BRIDGE_RELEASE,
+    RELEASES,
+    Release,
+    VersionNegotiation,
+    known_release,
+)
 
 
 class RollingBounce(NamedTuple):
-    """One rolling bounce: every instance, one after the other, comes back as this release with this `upgrade.from`."""
+    """One rolling bounce: every instance, one after the other, comes back as this release with this
+    `upgrade.from`.
+    """
 
     release: Release
     upgrade_from: str | None = None
 
     def __str__(self) -> str:
-        return self.release.name if self.upgrade_from is None else f"{self.release.name} with upgrade.from={self.upgrade_from}"
+        return (
+            self.release.name
+            if self.upgrade_from is None
+            else f"{self.release.name} with upgrade.from={self.upgrade_from}"
+        )
 
 
 class UpgradePath(NamedTuple):
-    """The way from one release to another. why: one sentence. bridge: a third release that the first bounce brings, if it must."""
+    """The way from one release to another. why: one sentence. bridge: a third release that the
+    first bounce brings, if it must.
+    """
 
     bounces: tuple[RollingBounce, ...]
     why: str
@@ -32,7 +46,9 @@ class UpgradePath(NamedTuple):
 
 
 def upgrade_path(from_: str, to: str) -> UpgradePath:
-    """The bounces from one release to another, upwards or down. ValueError with one sentence if there is no way."""
+    """The bounces from one release to another, upwards or down. ValueError with one sentence if
+    there is no way.
+    """
     old, new = known_release(from_), known_release(to)
     low, high = sorted((old, new), key=_age)
     why = _incompatibility_or_none(low, high)
@@ -42,24 +58,35 @@ def upgrade_path(from_: str, to: str) -> UpgradePath:
     if middle is None:
         known = ", ".join(high.upgrade_from) or "none"
         raise ValueError(
-            f"no rolling bounce leads from {old.name} to {new.name}: {why}, and {high.name} knows {known} for upgrade.from; "
+            f"no rolling bounce leads from {old.name} to {new.name}: {why}, and "
+            f"{high.name} knows {known} for upgrade.from; "
             f"stop all instances, then start them as {new.name}"
         )
     bridge = None if middle in (old, new) else middle.name
     return UpgradePath(
-        (RollingBounce(middle, low.name), RollingBounce(new)), f"{why}, which upgrade.from={low.name} avoids", bridge
+        (RollingBounce(middle, low.name), RollingBounce(new)),
+        f"{why}, which upgrade.from={low.name} avoids",
+        bridge,
     )
 
 
 def forced_upgrade_path(from_: str, to: str, bounces: int) -> UpgradePath:
-    """The way with so many bounces, right or wrong: one without `upgrade.from`, or the two that are needed. ValueError as above."""
+    """The way with so many bounces, right or wrong: one without `upgrade.from`, or the two that are
+    needed. ValueError as above.
+    """
     needed = upgrade_path(from_, to)
     if bounces == len(needed.bounces):
         return needed
     if bounces != 1:
-        needs = "one bounce is needed" if len(needed.bounces) == 1 else "two bounces are needed, or one by force"
+        needs = (
+            "one bounce is needed"
+            if len(needed.bounces) == 1
+            else "two bounces are needed, or one by force"
+        )
         raise ValueError(f"from {from_} to {to} {needs}, not {bounces}")
-    return UpgradePath((RollingBounce(known_release(to)),), "that is what was asked for, not what is needed")
+    return UpgradePath(
+        (RollingBounce(known_release(to)),), "that is what was asked for, not what is needed"
+    )
 
 
 _AGES = {name: age for age, name in enumerate(RELEASES)}
@@ -70,16 +97,26 @@ def _age(release: Release) -> int:
 
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
-    """Return why members of the two cannot share a group without `upgrade.from`; None if they can."""
+    """Return why members of the two cannot share a group without `upgrade.from`; None if they
+    can.
+    """
     if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
-        return f"a leader of {low.name} fails when a member speaks metadata version {high.newest_version}"
+        return (
+            f"a leader of {low.name} fails when a member speaks metadata version "
+            f"{high.newest_version}"
+        )
     if low.cooperative != high.cooperative:
-        return f"members of {low.name if low.eager and not low.cooperative else high.name} rebalance eagerly"
+        return (
+            f"members of {low.name if low.eager and not low.cooperative else high.name} "
+            "rebalance eagerly"
+        )
     return None
 
 
 def _interim_release_or_none(low: Release, high: Release) -> Release | None:
-    """Return the release of the first bounce: `high`, or the bridge release; None if neither knows `low`."""
+    """Return the release of the first bounce: `high`, or the bridge release; None if neither knows
+    `low`.
+    """
     if low.name in high.upgrade_from:
         return high
     bridge = RELEASES[BRIDGE_RELEASE]

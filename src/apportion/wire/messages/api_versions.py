@@ -40,12 +40,18 @@ class FinalizedFeatureKey:
 
 @message(key=18, versions=range(5), flexible=3, type="response")
 class ApiVersionsResponse:
-    """What the broker speaks. To an unknown version it is an answer in version 0 with UNSUPPORTED_VERSION."""
+    """What the broker speaks. To an unknown version it is an answer in version 0 with
+    UNSUPPORTED_VERSION.
+    """
 
     error_code: int = int16()
     api_keys: tuple[ApiVersion, ...] = array(ApiVersion)
     throttle_time_ms: int = int32(since=1, ignorable=True)
-    supported_features: tuple[SupportedFeatureKey, ...] = array(SupportedFeatureKey, since=3, tag=0, ignorable=True)
+    supported_features: tuple[SupportedFeatureKey, ...] = array(
+        SupportedFeatureKey, since=3, tag=0, ignorable=True
+    )
     finalized_features_epoch: int = int64(since=3, default=-1, tag=1, ignorable=True)
-    finalized_features: tuple[FinalizedFeatureKey, ...] = array(FinalizedFeatureKey, since=3, tag=2, ignorable=True)
+    finalized_features: tuple[FinalizedFeatureKey, ...] = array(
+        FinalizedFeatureKey, since=3, tag=2, ignorable=True
+    )
     zk_migration_ready: bool = boolean(since=3, tag=3, ignorable=True)

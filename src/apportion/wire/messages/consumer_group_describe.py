@@ -29,7 +29,9 @@ class Assignment:
 
 @message()
 class Member:
-    """One member: what it said, what it has (`assignment`) and what it shall have (`target_assignment`)."""
+    """One member: what it said, what it has (`assignment`) and what it shall have
+    (`target_assignment`).
+    """
 
     member_id: str = string()
     instance_id: str | None = string(nullable=0, default=None)

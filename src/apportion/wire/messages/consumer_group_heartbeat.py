@@ -13,7 +13,9 @@ class TopicPartitions:
 
 @message(key=68, versions=range(2), flexible=0, type="request")
 class ConsumerGroupHeartbeatRequest:
-    """I live. Null says: as in my last heartbeat. `member_epoch` 0 joins, -1 leaves, -2 leaves a static member's place open."""
+    """I live. Null says: as in my last heartbeat. `member_epoch` 0 joins, -1 leaves, -2 leaves a
+    static member's place open.
+    """
 
     group_id: str = string()
     member_id: str = string()
@@ -24,7 +26,9 @@ class ConsumerGroupHeartbeatRequest:
     subscribed_topic_names: tuple[str, ...] | None = array(string(), nullable=0, default=None)
     subscribed_topic_regex: str | None = string(since=1, nullable=1, default=None)
     server_assignor: str | None = string(nullable=0, default=None)
-    topic_partitions: tuple[TopicPartitions, ...] | None = array(TopicPartitions, nullable=0, default=None)
+    topic_partitions: tuple[TopicPartitions, ...] | None = array(
+        TopicPartitions, nullable=0, default=None
+    )
 
 
 @message()
@@ -36,7 +40,9 @@ class Assignment:
 
 @message(key=68, versions=range(2), flexible=0, type="response")
 class ConsumerGroupHeartbeatResponse:
-    """The member's epoch and, where it changed, its assignment; the next heartbeat is due after `heartbeat_interval_ms`."""
+    """The member's epoch and, where it changed, its assignment; the next heartbeat is due after
+    `heartbeat_interval_ms`.
+    """
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -16,7 +16,9 @@ class CreatePartitionsTopic:
 
     name: str = string()
     count: int = int32()
-    assignments: tuple[CreatePartitionsAssignment, ...] | None = array(CreatePartitionsAssignment, nullable=0)
+    assignments: tuple[CreatePartitionsAssignment, ...] | None = array(
+        CreatePartitionsAssignment, nullable=0
+    )
 
 
 @message(key=37, versions=range(4), flexible=2, type="request")

@@ -61,7 +61,9 @@ class CreatableTopicResult:
     topic_config_error_code: int = int16(since=5, tag=0, ignorable=True)
     num_partitions: int = int32(since=5, default=-1, ignorable=True)
     replication_factor: int = int16(since=5, default=-1, ignorable=True)
-    configs: tuple[CreatableTopicConfigs, ...] | None = array(CreatableTopicConfigs, since=5, nullable=5, ignorable=True)
+    configs: tuple[CreatableTopicConfigs, ...] | None = array(
+        CreatableTopicConfigs, since=5, nullable=5, ignorable=True
+    )
 
 
 @message(key=19, versions=range(2, 8), flexible=5, type="response")

@@ -5,7 +5,9 @@ from apportion.wire.fields import array, int16, int32, int64, message, string
 
 @message()
 class DeleteRecordsPartition:
-    """Before which offset the records of one partition shall be gone; -1: all that readers can see."""
+    """Before which offset the records of one partition shall be gone; -1: all that readers can
+    see.
+    """
 
     partition_index: int = int32()
     offset: int = int64()

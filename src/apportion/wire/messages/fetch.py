@@ -1,6 +1,17 @@
 """Read record batches from partitions."""
 
-from apportion.wire.fields import array, int8, int16, int32, int64, message, records, string, struct, uuid
+from apportion.wire.fields import (
+    array,
+    int8,
+    int16,
+    int32,
+    int64,
+    message,
+    records,
+    string,
+    struct,
+    uuid,
+)
 
 
 @message()
@@ -105,7 +116,9 @@ class PartitionData:
     diverging_epoch: EpochEndOffset = struct(EpochEndOffset, since=12, tag=0)
     current_leader: LeaderIdAndEpoch = struct(LeaderIdAndEpoch, since=12, tag=1)
     snapshot_id: SnapshotId = struct(SnapshotId, since=12, tag=2)
-    aborted_transactions: tuple[AbortedTransaction, ...] | None = array(AbortedTransaction, nullable=0, ignorable=True)
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = array(
+        AbortedTransaction, nullable=0, ignorable=True
+    )
     preferred_read_replica: int = int32(since=11, default=-1)
     records: bytes | memoryview | None = records(nullable=0)
 

@@ -13,11 +13,14 @@ class JoinGroupRequestProtocol:
 
 @message(key=11, versions=range(10), flexible=6, type="request")
 class JoinGroupRequest:
-    """Ask to be in the next generation. Versions: 4 joins in two steps, 5 KIP-345, 8 a reason (KIP-800), 9 as 8."""
+    """Ask to be in the next generation. Versions: 4 joins in two steps, 5 KIP-345, 8 a reason
+    (KIP-800), 9 as 8.
+    """
 
     group_id: str = string()
     session_timeout_ms: int = int32()
-    rebalance_timeout_ms: int = int32(since=1, default=-1, ignorable=True)  # version 0: the session timeout
+    # version 0: the session timeout
+    rebalance_timeout_ms: int = int32(since=1, default=-1, ignorable=True)
     member_id: str = string()  # "" on the first try
     group_instance_id: str | None = string(since=5, nullable=5, default=None)
     protocol_type: str = string()
@@ -36,7 +39,9 @@ class JoinGroupResponseMember:
 
 @message(key=11, versions=range(10), flexible=6, type="response")
 class JoinGroupResponse:
-    """The new generation. Only its leader sees the members; `skip_assignment` tells it to assign nothing (KIP-814)."""
+    """The new generation. Only its leader sees the members; `skip_assignment` tells it to assign
+    nothing (KIP-814).
+    """
 
     throttle_time_ms: int = int32(since=2, ignorable=True)
     error_code: int = int16()

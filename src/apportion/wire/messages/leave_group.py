@@ -5,7 +5,9 @@ from apportion.wire.fields import array, int16, int32, message, string
 
 @message()
 class MemberIdentity:
-    """One member that leaves, by its id, or by its instance id where an administrator removes it (KIP-345)."""
+    """One member that leaves, by its id, or by its instance id where an administrator removes it
+    (KIP-345).
+    """
 
     member_id: str = string(since=3)
     group_instance_id: str | None = string(since=3, nullable=3, default=None)

@@ -27,15 +27,21 @@ class OffsetFetchRequestGroup:
     group_id: str = string()
     member_id: str | None = string(since=9, nullable=9, default=None, ignorable=True)
     member_epoch: int = int32(since=9, default=-1, ignorable=True)
-    topics: tuple[OffsetFetchRequestTopics, ...] | None = array(OffsetFetchRequestTopics, nullable=0)
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = array(
+        OffsetFetchRequestTopics, nullable=0
+    )
 
 
 @message(key=9, versions=range(1, 11), flexible=6, type="request")
 class OffsetFetchRequest:
-    """Which offsets has the group committed? From version 8 on `groups` says which, before it `group_id` and `topics`."""
+    """Which offsets has the group committed? From version 8 on `groups` says which, before it
+    `group_id` and `topics`.
+    """
 
     group_id: str = string(until=7)
-    topics: tuple[OffsetFetchRequestTopic, ...] | None = array(OffsetFetchRequestTopic, until=7, nullable=2)
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = array(
+        OffsetFetchRequestTopic, until=7, nullable=2
+    )
     groups: tuple[OffsetFetchRequestGroup, ...] = array(OffsetFetchRequestGroup, since=8)
     require_stable: bool = boolean(since=7)
 

@@ -22,7 +22,9 @@ class TopicProduceData:
 
 @message(key=0, versions=range(14), flexible=9, type="request")
 class ProduceRequest:
-    """Append these batches and answer when `acks` says so (0 not at all, 1 the leader, -1 all in sync)."""
+    """Append these batches and answer when `acks` says so (0 not at all, 1 the leader, -1 all in
+    sync).
+    """
 
     transactional_id: str | None = string(since=3, nullable=3, default=None)
     acks: int = int16()
@@ -55,7 +57,9 @@ class PartitionProduceResponse:
     base_offset: int = int64()
     log_append_time_ms: int = int64(since=2, default=-1, ignorable=True)
     log_start_offset: int = int64(since=5, default=-1, ignorable=True)
-    record_errors: tuple[BatchIndexAndErrorMessage, ...] = array(BatchIndexAndErrorMessage, since=8, ignorable=True)
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = array(
+        BatchIndexAndErrorMessage, since=8, ignorable=True
+    )
     error_message: str | None = string(since=8, nullable=8, default=None, ignorable=True)
     current_leader: LeaderIdAndEpoch = struct(LeaderIdAndEpoch, since=10, tag=0)
 

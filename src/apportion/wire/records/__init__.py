@@ -1,1 +1,3 @@
-"""Bytes that are no API messages: the records of __consumer_offsets, and the consumer protocol of classic groups."""
+"""Bytes that are no API messages: the records of __consumer_offsets, and the consumer protocol of
+classic groups.
+"""

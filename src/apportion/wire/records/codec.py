@@ -1,6 +1,8 @@
-"""Records of `__consumer_offsets`: a key is its type and its fields, a value its version and its fields.
+"""Records of `__consumer_offsets`: a key is its type and its fields, a value its version and its
+fields.
 
-A key of a type that nobody here knows is skipped, as Kafka does: a newer coordinator may have written it.
+A key of a type that nobody here knows is skipped, as Kafka does: a newer coordinator may have
+written it.
 """
 
 from struct import Struct
@@ -12,14 +14,20 @@ from apportion.wire.records import groups
 
 _NUMBER = Struct(">h")
 
-_MESSAGES = [kind for name, kind in sorted(vars(groups).items()) if hasattr(kind, "__key__") and name[0].isupper()]
+_MESSAGES = [
+    kind
+    for name, kind in sorted(vars(groups).items())
+    if hasattr(kind, "__key__") and name[0].isupper()
+]
 _KEYS: dict[int, Any] = {kind.__key__: kind for kind in _MESSAGES if kind.__type__ == "key"}
 _VALUES: dict[int, Any] = {kind.__key__: kind for kind in _MESSAGES if kind.__type__ == "value"}
 _KEYS[0] = groups.OffsetCommitKey  # the type that very old brokers wrote
 _VALUE_OF: dict[Any, Any] = {key: _VALUES[key.__key__] for key in _KEYS.values()}
 
 PLAIN_VERSIONS = {groups.OffsetCommitValue: 3, groups.GroupMetadataValue: 3}
-"""The last version without tagged fields of the values that began without them; every broker since Kafka 2.3 reads it."""
+"""The last version without tagged fields of the values that began without them; every broker since
+Kafka 2.3 reads it.
+"""
 
 
 def encode_key(key: Any) -> bytes:
@@ -28,7 +36,9 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_value(value: Any, version: int | None = None) -> bytes:
-    """The value as it stands in the log: in the given version, or in the oldest usual one that can say all of it."""
+    """The value as it stands in the log: in the given version, or in the oldest usual one that can
+    say all of it.
+    """
     chosen = _usual_version(value) if version is None else version
     return _NUMBER.pack(chosen) + write(value, chosen)
 
@@ -50,7 +60,8 @@ def _usual_version(value: Any) -> int:
     if plain is None:
         return newest
     said = [field for field in value.__fields__ if getattr(value, field.name) != field.default]
-    given_up: list[int] = [field.until for field in said if field.until < plain]  # an offset's expiry is version 1's
+    # an offset's expiry is version 1's
+    given_up: list[int] = [field.until for field in said if field.until < plain]
     if given_up:
         return min(given_up)
     return newest if any(field.tag is not None for field in said) else plain

@@ -1,6 +1,8 @@
-"""The blobs of the classic consumer protocol: two that begin with a version, and the user data of the sticky assignors.
+"""The blobs of the classic consumer protocol: two that begin with a version, and the user data of
+the sticky assignors.
 
-A version from the future is read as the newest one known here, and what follows is left alone: later versions may only add fields.
+A version from the future is read as the newest one known here, and what follows is left alone:
+later versions may only add fields.
 """
 
 from struct import Struct
@@ -23,7 +25,9 @@ NO_GENERATION = -1
 _VERSION = Struct(">h")
 
 
-def encode(value: ConsumerProtocolAssignment | ConsumerProtocolSubscription, version: int = NEWEST) -> bytes:
+def encode(
+    value: ConsumerProtocolAssignment | ConsumerProtocolSubscription, version: int = NEWEST
+) -> bytes:
     """The blob of `value` in that version."""
     return _VERSION.pack(version) + write(value, version)
 
@@ -40,12 +44,16 @@ def decode(cls: type[T], blob: Buffer) -> tuple[int, T]:
 
 
 def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], generation: int) -> bytes:
-    """What `sticky` says of an assignment, in version 1. Readers of version 0 take no notice of the generation."""
+    """What `sticky` says of an assignment, in version 1. Readers of version 0 take no notice of the
+    generation.
+    """
     return write(StickyUserData(topic_partitions=partitions, generation=generation), 1)
 
 
 def decode_sticky(user_data: Buffer | None) -> StickyUserData:
-    """The assignment that `sticky` said, in version 1 or else 0; nothing where the bytes are neither."""
+    """The assignment that `sticky` said, in version 1 or else 0; nothing where the bytes are
+    neither.
+    """
     for version in (1, 0):
         try:
             return read(StickyUserData, version, user_data or b"")[0]

@@ -1,6 +1,8 @@
-"""What a coordinator writes into `__consumer_offsets`: keys and values of its records, in Kafka's own schemas.
+"""What a coordinator writes into `__consumer_offsets`: keys and values of its records, in Kafka's
+own schemas.
 
-A key's number is its record type. Kafka also reads type 0 as an offset commit; it writes 1, as we do.
+A key's number is its record type. Kafka also reads type 0 as an offset commit; it writes 1, as we
+do.
 """
 
 from apportion.wire.fields import array, int8, int32, int64, message, octets, string, struct, uuid
@@ -17,7 +19,9 @@ class OffsetCommitKey:
 
 @message(key=1, versions=range(5), flexible=4, type="value")
 class OffsetCommitValue:
-    """The next offset to read. Only version 1 keeps `expire_timestamp`, only version 4 the topic's id."""
+    """The next offset to read. Only version 1 keeps `expire_timestamp`, only version 4 the topic's
+    id.
+    """
 
     offset: int = int64()
     leader_epoch: int = int32(since=3, default=-1, ignorable=True)
@@ -78,7 +82,9 @@ class ConsumerGroupMetadataValue:
 
 @message(key=4, type="key")
 class ConsumerGroupPartitionMetadataKey:
-    """The topics that a consumer group subscribes to. Written by Kafka 4.0 only; later ones write tombstones."""
+    """The topics that a consumer group subscribes to. Written by Kafka 4.0 only; later ones write
+    tombstones.
+    """
 
     group_id: str = string()
 
@@ -144,7 +150,9 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = string(nullable=0)
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable=0)
-    classic_member_metadata: ClassicMemberMetadata | None = struct(ClassicMemberMetadata, nullable=0, default=None, tag=0)
+    classic_member_metadata: ClassicMemberMetadata | None = struct(
+        ClassicMemberMetadata, nullable=0, default=None, tag=0
+    )
 
 
 @message(key=6, type="key")
@@ -172,7 +180,9 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @message()
 class RecordTopicPartitions:
-    """Partitions of one topic; only in a current assignment also the epoch at which each was given."""
+    """Partitions of one topic; only in a current assignment also the epoch at which each was
+    given.
+    """
 
     topic_id: bytes = uuid()
     partitions: tuple[int, ...] = array(int32())
