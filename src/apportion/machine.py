@@ -57,14 +57,14 @@ class Tick:
 
 @dataclass(slots=True, frozen=True)
 class Flushed:
-    """Everything that was appended up to and including `mark` is on the disk."""
+    """Everything that was appended up to and including `flush_seq` is on the disk."""
 
     flush_seq: int
 
 
 @dataclass(slots=True, frozen=True)
 class FlushFailed:
-    """The disk failed the flush that ends at `mark`: nothing since the last `Flushed` may be
+    """The disk failed the flush that ends at `flush_seq`: nothing since the last `Flushed` may be
     trusted.
     """
 
@@ -84,7 +84,9 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Flush:
-    """Make every file in `paths` durable, then post `Flushed(mark)` or `FlushFailed(mark)`."""
+    """Make every file in `paths` durable, then post `Flushed(flush_seq)` or
+    `FlushFailed(flush_seq)`.
+    """
 
     flush_seq: int
     paths: tuple[str, ...]

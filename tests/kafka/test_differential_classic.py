@@ -100,7 +100,7 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
 @pytest.mark.parametrize(
     ("kind", "place", "name", "instead"),
     [
-        ("classic", join, "is_answered", lambda *facts: True),
+        ("classic", join, "may_answer_at_once", lambda *facts: True),
         ("classic", ClassicGroup, "check_generation", lambda group, generation: None),
         ("classic", ClassicGroup, "subscribes_to", lambda group, topic: False),
         ("mixed", classic_api, "must_rejoin", lambda turn, group, member: False),

@@ -45,8 +45,8 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        # what the members of the present join said, whole
-        self._reset_lost_generation = GroupSubscription({}, ())
+        # of the members in the join under way, decoded whole
+        self._group_subscription = GroupSubscription({}, ())
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return the subscription for JoinGroup, in version 3, which aiokafka's own assignors do
@@ -73,8 +73,8 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             )
             for name, *instance, said in members
         )
-        self._reset_lost_generation = decode_group_subscription(rows)
-        for why in self._reset_lost_generation.unreadable:
+        self._group_subscription = decode_group_subscription(rows)
+        for why in self._group_subscription.unreadable:
             log.warning("a member gets nothing: %s", why)
 
     def assign(
@@ -82,8 +82,8 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Return what each member gets, by our assignor."""
         given = self._assignor.assign(
-            to_cluster(cluster, self._reset_lost_generation.topics),
-            self._reset_lost_generation.members,
+            to_cluster(cluster, self._group_subscription.topics),
+            self._group_subscription.members,
         )
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 

@@ -7,7 +7,7 @@ a minute. It knows no clock.
 from apportion.machine import Note
 
 IN_A_ROW_MS = 10_000
-"""StepFailures no further apart are in a row, whatever went well between them."""
+"""Failures no further apart are in a row, whatever went well between them."""
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
 COUNTED_EACH_MS = 60_000
 MAX_PLACES = 16

@@ -2,10 +2,9 @@
 
 A peer that sends nonsense all day must not fill a disk.
 
-
 The first connections of a host that are closed have a line each, one for a reason; what else is
 closed of that host is counted until `counted` is asked, once a minute, and then has one line. A
-host never takes the lines of another. Of more than MOST_HOSTS hosts, those that come last are
+host never takes the lines of another. Of more than MAX_HOSTS hosts, those that come last are
 counted together. It refuses to know clocks, sockets and loggers.
 """
 

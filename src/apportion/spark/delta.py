@@ -298,7 +298,7 @@ class Writer:
         return {
             **self.__dict__,
             "_checked": set(),
-            "_went_back": {},
+            "_rewinds": {},
             "_written": None,
             "_clean_at": 0.0,
         }

@@ -15,8 +15,8 @@ class Sink:
     """What was written. fences: the next offset of each partition. rows: the ranges of each, in
     order.
 
-    begins: where its queries begin to read every log; None: where the group's first offset for a
-    place says.
+    first_offset: where its queries begin to read every log; None: where the group's first offset
+    for a place says.
     """
 
     def __init__(self, first_offset: int | None = None) -> None:

@@ -37,8 +37,8 @@ class StreamsCluster(SimulatedCluster):
     """One world in which all applications are threads of the instances of one Streams application.
     tasks: all that it has.
 
-    points: what each instance was, in the order of time. gaps: tasks and how long they were active
-    nowhere, from the moment on at which all were active for the first time.
+    instance_changes: what each instance was, in the order of time. gaps: tasks and how long they
+    were active nowhere, from the moment on at which all were active for the first time.
     """
 
     def __init__(
