@@ -51,7 +51,7 @@ SIMULATE = """
 import json
 count, left_out = json.loads(sys.argv[4])
 from apportion.sim.play import play
-from apportion.sim.kernel.scenario import drawn
+from apportion.sim.kernel.scenario import draw_scenario
 if is_foreign():
     sys.exit(70)
 for seed in range(count):
@@ -61,7 +61,7 @@ for seed in range(count):
     no_end = {"seed": seed, "what": "no-end", "why": f"still running after {limit_s:.0f} s"}
     print(json.dumps(no_end), flush=True)
     try:
-        broken = play(drawn(seed)).broken
+        broken = play(draw_scenario(seed)).broken
         law, why = (broken.law, broken.why) if broken else ("", "")
     except Exception as error:
         law, why = "no-defect", repr(error)

@@ -210,7 +210,7 @@ def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
     (root / "src/apportion/sim/play.py").write_text(PLAY)
     (root / "src/apportion/sim/kernel").mkdir()
     (root / "src/apportion/sim/kernel/scenario.py").write_text(
-        "def drawn(seed):\n    return seed\n"
+        "def draw_scenario(seed):\n    return seed\n"
     )
     tree = Tree(root, tmp_path / "tree")
     sound, raised = (

@@ -11,7 +11,7 @@ from apportion.sim.streams.matrix import matrix_runs, play_run
 
 def test_on_spark_the_matrix_comes_to_the_same(monkeypatch):
     some = matrix_runs(leaders=("last",), crashes=("leader",))
-    monkeypatch.setattr(rehearsal_matrix, "plays", lambda seed: some)
+    monkeypatch.setattr(rehearsal_matrix, "matrix_runs", lambda seed: some)
     result = CliRunner().invoke(
         app, ["streams", "rehearse", "--matrix", "--spark", "local[2]", "--json"]
     )

@@ -1,9 +1,9 @@
 """Rehearsals of upgrades spread over Spark, a row a play.
 
-from apportion.sim.streams.matrix import plays
+from apportion.sim.streams.matrix import matrix_runs
 from apportion.spark.rehearsals import rehearsals
 
-rehearsals(spark, plays()).where("why <> ''").show(truncate=False)
+rehearsals(spark, matrix_runs()).where("why <> ''").show(truncate=False)
 """
 
 from collections.abc import Callable, Iterator, Sequence
