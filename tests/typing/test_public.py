@@ -38,7 +38,8 @@ def errors():
 def test_a_checker_finds_each_mistake_and_no_other(errors):
     lines = (HERE / "public.py").read_text().splitlines()
     wanted = {
-        number: line.partition("# E: ")[2]
+        # a comment of its own marks the line below it
+        number + line.strip().startswith("# E: "): line.partition("# E: ")[2]
         for number, line in enumerate(lines, 1)
         if "# E: " in line
     }
