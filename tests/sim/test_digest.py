@@ -25,7 +25,8 @@ def outcomes():
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash_seed):
     script = (
-        "from apportion.sim.play import play; from apportion.sim.kernel.scenario import draw_scenario\n"
+        "from apportion.sim.kernel.scenario import draw_scenario\n"
+        "from apportion.sim.play import play\n"
         f"print([play(draw_scenario(seed, **{SIZES})) for seed in {SEEDS}])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
