@@ -2,6 +2,7 @@
 that says it is not.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -40,11 +41,16 @@ def rows():
 def names_in_tests():
     """Return every text that stands in the modules beside this one, whole ones only."""
     modules = [
-        path.read_text()
+        ast.parse(path.read_text())
         for path in Path(__file__).parent.rglob("*.py")
         if path.name != Path(__file__).name
     ]
-    return {text for module in modules for text in re.findall(r'"([^"\n]+)"', module)}
+    nodes = (node for module in modules for node in ast.walk(module))
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def test_every_row_is_shown_or_bears_the_mark():

@@ -58,7 +58,10 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
         rested, ours = rest(TASK_ASSIGNORS["highavailability"], company, policy)
         other, theirs = rest(partial(java.assign, "highavailability"), company, policy)
         mine, yours = ours.shares[1], theirs.shares[1]
-        stateful, everything = company.tasks.stateful, np.ones(len(company.tasks.end), np.bool_)
+        stateful, everything = (
+            company.tasks.stateful,
+            np.ones(len(company.tasks.end_offset_sum), np.bool_),
+        )
         evenness = [unevenness(runs(each, company, stateful), company) for each in (mine, yours)]
         evener = evenness[0] < evenness[1]
         assert evenness[0] <= evenness[1]
