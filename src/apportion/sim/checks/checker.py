@@ -228,6 +228,7 @@ class InvariantChecker:
                     self._check_downgrade(group, is_recovered=True)
             self.classic_groups.check_recovered(classic, now_ms)
             for consumer_group in (group for group in groups if isinstance(group, ConsumerGroup)):
+                self.classic_groups.forget_sessions(consumer_group.group_id)
                 self.consumer_groups.check_recovered(consumer_group, now_ms)
         self.consumer_groups.check_lost_groups(
             lambda group_id: self._group_or_none(group_id) is None

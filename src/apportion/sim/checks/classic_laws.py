@@ -117,6 +117,14 @@ class ClassicGroupChecker:
         self._snapshots.pop(group_id, None)
         self._max_synced_generation.pop(group_id, None)
 
+    def forget_sessions(self, group_id: str) -> None:
+        """Forget since when the members of a group were silent: the loss of a flush made it a
+        consumer group again.
+
+        Its generations stay known, as replies may have shown them.
+        """
+        self._snapshots.pop(group_id, None)
+
     def check_change(self, group: ClassicGroup, now_ms: int, unanswered: Container[Ticket]) -> int:
         """Check the group after a change; return how far its generation went up.
 
