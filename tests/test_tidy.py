@@ -47,8 +47,6 @@ LONG_FILES: dict[str, int] = {
     "src/apportion/spark/batch_member.py": 416,
     "src/apportion/spark/delta.py": 431,
     "src/apportion/streams/leader.py": 436,
-    "tests/cli/test_streams.py": 517,
-    "tests/client/scenarios.py": 478,
     "tests/coord/test_classic_checks.py": 477,
     "tests/coord/test_consumer_classic.py": 462,
     "tests/kafka/differential/classic_scripts.py": 445,
