@@ -1,4 +1,4 @@
-"""The classic member, event by event, with whole actions compared: from one generation to the next."""
+"""The classic member, event by event, with whole actions: from one generation to the next."""
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick

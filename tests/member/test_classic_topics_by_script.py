@@ -44,7 +44,6 @@ from tests.member.classic_words import (
     syncs,
 )
 
-
 # topics that change
 
 
