@@ -44,8 +44,6 @@ LONG_FILES: dict[str, int] = {
     "src/apportion/sim/actors/member.py": 403,
     "src/apportion/sim/streams/rehearsal.py": 449,
     "src/apportion/sim/streams/thread.py": 436,
-    "src/apportion/spark/batch_member.py": 416,
-    "src/apportion/spark/delta.py": 431,
     "src/apportion/streams/leader.py": 436,
     "tests/cli/test_streams.py": 517,
     "tests/client/scenarios.py": 478,
