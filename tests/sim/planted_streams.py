@@ -7,17 +7,17 @@ from apportion.member.classic import leader as any_leader
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
 from apportion.streams import leader
-from apportion.streams.assignor.client_states import (
+from apportion.streams.metadata import probing
+from apportion.streams.metadata.probing import NextVersion
+from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
-from apportion.streams.assignor.threads import ThreadTasks, assign_tasks_to_threads
-from apportion.streams.metadata import probing
-from apportion.streams.metadata.probing import NextVersion
-from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
+from apportion.streams.task_assignment.threads import ThreadTasks, assign_tasks_to_threads
 from tests.sim.bug import Patch
 
 takes_up, told = probing._NEXT_VERSION, leader._assign_consumers

@@ -20,26 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
-from apportion.streams.assignor.client_metadata import (
-    ClientMetadata,
-    ConsumerMetadata,
-    TaskIndex,
-    build_client_states,
-    group_by_process,
-    index_tasks,
-    lags_behind,
-    task_arrays,
-    task_offset_sums,
-)
-from apportion.streams.assignor.client_states import (
-    AssignmentConfigs,
-    ClientStates,
-    Longs,
-    TaskAssignment,
-    Tasks,
-)
-from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
-from apportion.streams.assignor.threads import ProcessTasks, ThreadTasks, assign_tasks_to_threads
 from apportion.streams.metadata.model import (
     LATEST,
     AssignmentInfo,
@@ -54,6 +34,30 @@ from apportion.streams.queries import (
     CreateInternalTopics,
     FetchCommittedOffsets,
     ListEndOffsets,
+)
+from apportion.streams.task_assignment.client_metadata import (
+    ClientMetadata,
+    ConsumerMetadata,
+    TaskIndex,
+    build_client_states,
+    group_by_process,
+    index_tasks,
+    lags_behind,
+    task_arrays,
+    task_offset_sums,
+)
+from apportion.streams.task_assignment.client_states import (
+    AssignmentConfigs,
+    ClientStates,
+    Longs,
+    TaskAssignment,
+    Tasks,
+)
+from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
+from apportion.streams.task_assignment.threads import (
+    ProcessTasks,
+    ThreadTasks,
+    assign_tasks_to_threads,
 )
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 from apportion.topics import TopicPartition

@@ -15,10 +15,10 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import ALWAYS, AT_REST, StreamsGroup
 from apportion.sim.streams.thread import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY, StreamThread
-from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VersionNegotiation
 from apportion.streams.metadata.upgrades import RollingBounce
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 class InstanceChange(NamedTuple):

@@ -19,7 +19,6 @@ from apportion.sim.play import raise_site
 from apportion.sim.streams.cluster import InstanceChange, StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.thread import StreamThread
-from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import RELEASES, known_release
 from apportion.streams.metadata.upgrades import (
     RollingBounce,
@@ -27,6 +26,7 @@ from apportion.streams.metadata.upgrades import (
     forced_upgrade_path,
     upgrade_path,
 )
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 SLICE_US = 250_000  # how often it is asked whether the group is at rest
 # a group that has been at rest for so long has settled: everybody's heartbeat has been answered
