@@ -63,10 +63,12 @@ def run_queries(plan, *, made=None, ends=None, queries=None):
         return end.value
 
 
-def lead(topology, subscriptions, *, exist=None, member="a", wall_ms=1_000, settings=None, **known):
-    mine = LeaderSettings(member, topology, **({"release": RELEASES["4.3"]} | (settings or {})))
+def lead(
+    topology, subscriptions, *, existing=None, member="a", wall_ms=1_000, settings=None, **known
+):
+    leader = LeaderSettings(member, topology, **({"release": RELEASES["4.3"]} | (settings or {})))
     return run_queries(
-        assign_as_leader(mine, exist or {"lines": 4}, subscriptions, wall_ms), **known
+        assign_as_leader(leader, existing or {"lines": 4}, subscriptions, wall_ms), **known
     )
 
 

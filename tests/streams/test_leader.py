@@ -3,8 +3,8 @@
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.streams.consumer_assignments import ConsumerAssignment
 from apportion.streams.leader import (
-    ConsumerAssignment,
     GroupAssignment,
     LeaderSettings,
     assign_as_leader,
@@ -91,7 +91,7 @@ def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
 
 
 @pytest.mark.parametrize(
-    ("topology", "exist", "made", "error", "why"),
+    ("topology", "existing", "made", "error", "why"),
     [
         (
             WORDS,
@@ -124,12 +124,12 @@ def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
     ],
 )
 def test_topics_that_do_not_fit_give_everybody_nothing_and_the_reason(
-    topology, exist, made, error, why
+    topology, existing, made, error, why
 ):
     plan = lead(
         topology,
         {"a": subscription("a"), "b": subscription("b", version=9)},
-        exist=exist,
+        existing=existing,
         made=made,
     )
     assert plan.assignments == dict.fromkeys(

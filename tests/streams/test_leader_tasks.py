@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.streams.consumer_assignments import ConsumerAssignment
 from apportion.streams.leader import (
-    ConsumerAssignment,
     GroupAssignment,
 )
 from apportion.streams.metadata.model import (
@@ -32,7 +32,7 @@ def test_a_lone_member_is_told_the_task_of_each_of_its_partitions():
 
 def test_a_task_with_two_sources_is_named_for_each_of_its_partitions():
     both = topology_of([{"sources": ["lines", "other"]}])
-    plan = lead(both, {"a": subscription("a")}, exist={"lines": 2, "other": 1})
+    plan = lead(both, {"a": subscription("a")}, existing={"lines": 2, "other": 1})
     assert plan.assignments["a"] == ConsumerAssignment(
         (*lines(0, 1), TopicPartition("other", 0)),
         AssignmentInfo(11, 11, (TaskId(0, 0), TaskId(0, 1), TaskId(0, 0))),
@@ -168,7 +168,7 @@ def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_
     plan = lead(
         STATE,
         subscriptions,
-        exist={"lines": 6},
+        existing={"lines": 6},
         ends=ends,
         member="m0",
         settings={

@@ -21,8 +21,8 @@ from apportion.member.assignors.interface import (
     TopicParts,
     by_topic,
 )
+from apportion.streams.consumer_assignments import ConsumerAssignment
 from apportion.streams.leader import (
-    ConsumerAssignment,
     GroupAssignment,
     LeaderSettings,
     assign_as_leader,
