@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import EARLIEST, StartingOffsets
 from apportion.member.batch.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -24,6 +25,7 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
+from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
@@ -182,3 +184,18 @@ class Surroundings:
             case Note():
                 return None
         raise AssertionError(ask)
+
+
+class NobodyAnswered(Exception):
+    """The driver's own: no connection."""
+
+
+def batches(otherwise=EARLIEST, topics=("t",), **given):
+    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
+
+
+def working(there, *places):
+    """A member that has planned its first batch over these places; with it that batch."""
+    there.sees(target=held(*places))
+    mine = batches()
+    return mine, there.attempt(mine.plan_next(BEGUN, None))

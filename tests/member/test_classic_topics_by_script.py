@@ -1,42 +1,26 @@
-"""The classic member, event by event: what its leader gives, how it goes, and topics that
-change.
-"""
+"""The classic member, event by event: changed topics, and groups that moved to KIP-848."""
 
 import pytest
 
 from apportion.errors import Code
-from apportion.machine import Note, Tick
-from apportion.member.assignors.builtin import CooperativeSticky, Range
-from apportion.member.assignors.interface import Given, Rebalance, Subscription
+from apportion.machine import Tick
+from apportion.member.assignors.builtin import CooperativeSticky
+from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.membership import (
     Adopted,
     Answered,
     CoordinatorFound,
-    Failed,
     FetchMetadata,
-    Leave,
-    Left,
     Lost,
     MembershipState,
     MetadataFetched,
     Offer,
-    Polled,
     SendToCoordinator,
     Subscribe,
     TopicDescription,
     Unanswered,
-    View,
 )
 from apportion.topics import IdPartition
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_words import (
     P0,
@@ -59,113 +43,6 @@ from tests.member.classic_words import (
     synced,
     syncs,
 )
-
-
-class Foolish(Range):
-    """Gives everybody the same."""
-
-    rebalances = (Rebalance.EAGER,)
-
-    def assign(self, cluster, members):
-        return {member: Given(of_t(0)) for member in members}
-
-
-class Broken(Range):
-    """Fails."""
-
-    def assign(self, cluster, members):
-        raise KeyError("t")
-
-
-@pytest.mark.parametrize(
-    ("assignor", "why"),
-    [
-        (Foolish(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
-        (Broken(), "the assignor 'range' failed: KeyError: 't'"),
-    ],
-)
-def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
-    member = eager(assignors=(assignor,))
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
-    member.step(Answered(2, joined(1, *members, leader="m")), at(0))
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
-        Lost(1, ()),
-        Failed(Code.INVALID_REQUEST, why),
-    ]
-    (send,) = member.step(Leave(), at(1))
-    assert send.request == LeaveGroupRequest(
-        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
-    )
-
-
-def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
-    member = eager()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1)), at(0))
-    lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
-    assert lost == Lost(1, ())
-    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
-
-
-def test_a_member_that_its_leader_forgot_holds_nothing():
-    member = eager()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, joined(1)), at(0))
-    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [
-        Offer(1, (), (), ())
-    ]
-    assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 3_000)
-
-
-# goodbyes
-
-
-def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
-    member = in_group(eager(), 0)
-    hears_of_a_rebalance(member)
-    member.step(Adopted(1, ()), at(3_000))
-    leaves = LeaveGroupRequest(
-        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
-    )
-    assert member.step(Leave(), at(3_010)) == [SendToCoordinator(8, leaves, 5_000)]
-    assert (
-        member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011))
-        == []
-    )
-    left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
-    assert member.step(Answered(8, left), at(3_012)) == [Left(is_confirmed=True)]
-    assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
-
-
-def test_a_static_member_keeps_its_place_open():
-    member = in_group(eager(instance_id="i"), 0)
-    assert member.step(Leave(), at(10)) == [Left(is_confirmed=True)]
-
-
-def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
-    member = in_group(eager(poll_limit_ms=1_000), 0)
-    note, lost, send = member.step(Tick(), at(1_000))
-    assert note.text == "member m leaves: its owner did not come back within 1000 ms"
-    assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
-    assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
-    assert (member.view().state, member.wake_at()) == (MembershipState.STALE, None)
-    assert member.step(Polled(), at(5_000)) == [SendToCoordinator(7, joins(""), PARKED_MS)]
-
-
-def test_a_static_member_that_is_not_polled_stays_until_its_session_ends():
-    member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
-    note, lost = member.step(Tick(), at(1_000))
-    assert (type(note), lost, member.view().state, member.wake_at()) == (
-        Note,
-        Lost(1, (P0,)),
-        MembershipState.STALE,
-        None,
-    )
-
 
 # topics that change
 
@@ -330,36 +207,6 @@ def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
     assert member.view().owned == (P0,)
 
 
-class Hasty(CooperativeSticky):
-    """Gives everything to the first member, also what another one still has."""
-
-    name = "hasty"
-    rebalances = (Rebalance.COOPERATIVE,)
-
-    def assign(self, cluster, members):
-        return {"m": Given(of_t(0, 1, 2, 3))}
-
-
-class Aloof(Hasty):
-    """The same, under a name that sorts before the one that is trusted."""
-
-    name = "aloof"
-
-
-@pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
-def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(assignor):
-    member = eager(assignors=(assignor,))
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=of_t(2))))
-    member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
-    why = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
-        Lost(1, ()),
-        Failed(Code.INVALID_REQUEST, why),
-    ]
-
-
 def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
@@ -374,16 +221,6 @@ def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     assert member.step(MetadataFetched(4, (SEEN,)), at(1_001)) == [
         SendToCoordinator(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)
     ]
-
-
-def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
-    member = in_group(eager(poll_limit_ms=1_000), 0)
-    assert member.wake_at() == 1_000
-    assert member.step(Polled(), at(700)) == []
-    assert member.wake_at() == 1_700
-    assert member.step(Tick(), at(1_699)) == []
-    assert member.step(Subscribe(("t",)), at(1_699)) == []
-    assert member.wake_at() == 2_699
 
 
 def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():

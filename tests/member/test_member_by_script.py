@@ -1,15 +1,11 @@
 """The member machine, event by event, with whole actions compared."""
 
-import pytest
-
-from apportion.errors import Code
-from apportion.machine import Instant, Note, Tick
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.machine import Note, Tick
+from apportion.member.consumer.machine import Settings
 from apportion.member.membership import (
     Adopted,
     Answered,
     CoordinatorFound,
-    Failed,
     FindCoordinator,
     Leave,
     Left,
@@ -26,62 +22,10 @@ from apportion.member.membership import (
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-
-T = b"T" * 16
-P0, P1, P2 = (IdPartition(T, number) for number in range(3))
-
-
-def at(ms):
-    return Instant(ms, 1_700_000_000_000 + ms)
-
-
-def new_member(**settings):
-    return ConsumerMember(
-        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
-    )
-
-
-def beat(epoch, **fields):
-    return ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch, **fields)
-
-
-def full(epoch, *owned, topics=("t",), **fields):
-    return beat(
-        epoch,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=topics,
-        topic_partitions=to_wire(owned),
-        **fields,
-    )
-
-
-def accepted(epoch, *assigned, unchanged=False, interval_ms=1_000):
-    said = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
-    return ConsumerGroupHeartbeatResponse(
-        member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said
-    )
-
-
-def refused(code):
-    return ConsumerGroupHeartbeatResponse(error_code=code)
-
-
-def joined(*assigned, epoch=1, **settings):
-    """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE
-    with nothing in flight.
-    """
-    member = new_member(**settings)
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    member.step(Answered(2, accepted(epoch, *assigned)), at(0))
-    if assigned:
-        member.step(Adopted(1, tuple(assigned)), at(0))
-        member.step(Answered(3, accepted(epoch, unchanged=True)), at(0))
-    return member
+from tests.member.consumer_words import P0, P1, P2, accepted, at, beat, full, joined, new_member
 
 
 def test_a_member_is_patient_by_default():
@@ -235,78 +179,6 @@ def test_another_subscription_travels_with_the_next_heartbeat():
     ]
 
 
-def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id():
-    for code in (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND):
-        member = joined(P0, epoch=7)
-        member.step(Tick(), at(1_000))
-        assert member.step(Answered(4, refused(code)), at(1_001)) == [
-            Note("warning", f"member m lost its place at epoch 7: {code.name}"),
-            Lost(1, (P0,)),
-            SendToCoordinator(5, full(0), 5_000),
-        ]
-        assert member.view() == View("m", 0, MembershipState.JOINING, 2, None, (), 0, None)
-        assert member.step(Adopted(1, (P0,)), at(1_002)) == []
-        assert member.step(Answered(5, accepted(9, P1)), at(1_003)) == [Offer(2, (P1,), (), (P1,))]
-        assert member.step(Adopted(1, (P0,)), at(1_004)) == []
-
-
-def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
-    member = new_member()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    actions = member.step(Answered(2, refused(Code.FENCED_MEMBER_EPOCH)), at(10))
-    assert actions == [
-        Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"),
-        Lost(1, ()),
-    ]
-    assert member.wake_at() == 110
-    assert member.step(Tick(), at(110)) == [SendToCoordinator(3, full(0), 5_000)]
-
-
-def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full():
-    member = joined(P0)
-    member.step(Tick(), at(1_000))
-    assert member.step(Unanswered(4, "gone"), at(1_500)) == [
-        Note("warning", "no answer for member m: gone")
-    ]
-    assert member.wake_at() == 1_600
-    assert member.step(Tick(), at(1_600)) == [FindCoordinator(5, "g")]
-    assert member.step(Unanswered(5, "still gone"), at(1_700)) == [
-        Note("warning", "no answer for member m: still gone")
-    ]
-    assert member.wake_at() == 1_900
-    assert member.step(Tick(), at(1_900)) == [FindCoordinator(6, "g")]
-    assert member.step(CoordinatorFound(6), at(1_950)) == [SendToCoordinator(7, full(1, P0), 5_000)]
-    assert member.step(Answered(7, accepted(1, P0)), at(1_960)) == []
-    assert member.step(Tick(), at(2_950)) == [SendToCoordinator(8, beat(1), 5_000)]
-
-
-def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for():
-    member = joined(P0)
-    member.step(Tick(), at(1_000))
-    assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [
-        FindCoordinator(5, "g")
-    ]
-    assert member.step(CoordinatorFound(5), at(1_002)) == [SendToCoordinator(6, full(1, P0), 5_000)]
-    note = Note(
-        "warning",
-        "heartbeat of m: COORDINATOR_LOAD_IN_PROGRESS: "
-        f"{Code.COORDINATOR_LOAD_IN_PROGRESS.sentence}",
-    )
-    assert member.step(Answered(6, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(1_003)) == [note]
-    assert member.wake_at() == 1_203
-    assert member.step(Tick(), at(1_203)) == [SendToCoordinator(7, full(1, P0), 5_000)]
-
-
-def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
-    member = joined(P0)
-    member.step(Tick(), at(1_000))
-    member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_000))
-    member.step(CoordinatorFound(5), at(1_000))
-    assert member.step(Answered(6, refused(Code.NOT_COORDINATOR)), at(1_000)) == []
-    assert member.wake_at() == 1_100
-
-
 def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open():
     for instance_id, goodbye in ((None, -1), ("i", -2)):
         member = joined(P0, instance_id=instance_id)
@@ -361,63 +233,6 @@ def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard():
     assert member.step(Leave(), at(1_002)) == [Left(False)]
 
 
-def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
-    member = joined(P0)
-    member.step(Tick(), at(1_000))
-    code = Code.GROUP_MAX_SIZE_REACHED
-    assert member.step(Answered(4, refused(code)), at(1_001)) == [
-        Lost(1, (P0,)),
-        Failed(code, code.sentence),
-    ]
-    assert member.view() == View(
-        "m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence)
-    )
-    assert member.step(Tick(), at(9_000)) == []
-    assert member.wake_at() is None
-
-
-def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
-    member = new_member()
-    member.step(Subscribe(("t",)), at(0))
-    code = Code.GROUP_AUTHORIZATION_FAILED
-    assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
-
-
-@pytest.mark.parametrize(
-    "code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND]
-)
-def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
-    member = new_member(instance_id="i", wait_limit_ms=1_000)
-    member.step(Subscribe(("t",)), at(50_000))
-    member.step(CoordinatorFound(1), at(50_000))
-    note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
-    assert member.step(Answered(2, refused(code)), at(50_010)) == [note]
-    assert member.step(Tick(), at(50_110)) == [
-        SendToCoordinator(3, full(0, instance_id="i"), 5_000)
-    ]
-    assert member.step(Answered(3, refused(code)), at(51_009)) == [note]
-    assert member.step(Tick(), at(51_209)) == [
-        SendToCoordinator(4, full(0, instance_id="i"), 5_000)
-    ]
-    assert member.step(Answered(4, refused(code)), at(51_210)) == [
-        Lost(1, ()),
-        Failed(code, code.sentence),
-    ]
-
-
-@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
-def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
-    member = new_member(instance_id="i", wait_limit_ms=1_000)
-    member.step(Subscribe(("t",)), at(50_000))
-    member.step(CoordinatorFound(1), at(50_000))
-    member.step(Answered(2, refused(code)), at(50_010))
-    member.step(Tick(), at(50_110))
-    assert member.step(Answered(3, refused(code)), at(51_010)) == [
-        Lost(1, ()),
-        Failed(code, code.sentence),
-    ]
-
-
 def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back():
     member = joined(P0, poll_limit_ms=5_000)
     member.step(Tick(), at(1_000))
@@ -437,14 +252,6 @@ def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_wh
     assert member.wake_at() is None
     assert member.step(Polled(), at(20_000)) == [SendToCoordinator(6, full(0), 5_000)]
     assert member.view().incarnation == 2
-
-
-def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing():
-    member = joined(P0)
-    before = member.view()
-    assert member.step(Answered(3, accepted(5, P1)), at(10)) == []
-    assert member.step(Unanswered(77, "late"), at(10)) == []
-    assert member.view() == before
 
 
 def test_assignments_go_over_the_wire_and_back_in_order():

@@ -1,0 +1,69 @@
+"""Requests, responses and members of the KIP-848 member's scripts."""
+
+from apportion.machine import Instant
+from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    CoordinatorFound,
+    Subscribe,
+    to_wire,
+)
+from apportion.topics import IdPartition
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+T = b"T" * 16
+P0, P1, P2 = (IdPartition(T, number) for number in range(3))
+
+
+def at(ms):
+    return Instant(ms, 1_700_000_000_000 + ms)
+
+
+def new_member(**settings):
+    return ConsumerMember(
+        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
+    )
+
+
+def beat(epoch, **fields):
+    return ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch, **fields)
+
+
+def full(epoch, *owned, topics=("t",), **fields):
+    return beat(
+        epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=topics,
+        topic_partitions=to_wire(owned),
+        **fields,
+    )
+
+
+def accepted(epoch, *assigned, unchanged=False, interval_ms=1_000):
+    said = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
+    return ConsumerGroupHeartbeatResponse(
+        member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said
+    )
+
+
+def refused(code):
+    return ConsumerGroupHeartbeatResponse(error_code=code)
+
+
+def joined(*assigned, epoch=1, **settings):
+    """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE
+    with nothing in flight.
+    """
+    member = new_member(**settings)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Answered(2, accepted(epoch, *assigned)), at(0))
+    if assigned:
+        member.step(Adopted(1, tuple(assigned)), at(0))
+        member.step(Answered(3, accepted(epoch, unchanged=True)), at(0))
+    return member

@@ -1,0 +1,127 @@
+"""failOnDataLoss of a batch member: deleted and recreated topics, and offsets deleted unread."""
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.batch.plan import LATEST
+from apportion.member.batch.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    LogEndOffsets,
+    LogStartOffsets,
+    NotReady,
+    ReadMembership,
+    ResolveTopicNames,
+    SubscribedTopics,
+)
+from apportion.member.batch.rule import DataLoss, HeldPartitions
+from apportion.member.batch.span import topic_id_text
+from apportion.topics import Topic, TopicIdPartition, Topics
+from tests.member.surroundings import (
+    BEGUN,
+    CLAIM,
+    ID,
+    OTHER_ID,
+    P0,
+    NobodyAnswered,
+    Surroundings,
+    batches,
+    held,
+    read,
+    working,
+)
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+GONE = (
+    f"topic t (id {topic_id_text(ID)}) was deleted or created again: not read were t-0 from "
+    "offset 10"
+)
+
+
+def test_a_deleted_topic_is_data_loss(there):
+    mine, first = working(there, P0)
+    there.topics = Topics()
+    there.sees(target=held())
+    with pytest.raises(DataLoss) as loss:
+        there.attempt(mine.plan_next(first, None))
+    assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
+
+
+def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(there):
+    there.sees(target=held(P0))
+    mine = batches(LATEST, fail_on_data_loss=False)
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    new = TopicIdPartition("t", OTHER_ID, 0)
+    there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
+    there.sees(target=held(new))
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {new: (0, 5)})
+    assert there.asked == [
+        ReadMembership(),
+        ResolveTopicNames(held(new)),
+        AdoptAssignment(1, held(new)),
+        ExistingTopics(("t",)),
+        Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
+        SubscribedTopics(),
+        FetchCommitted((new,), 1),
+        LogStartOffsets((new,)),
+        LogEndOffsets((new,)),
+        CommitOffsets({new: 0}, 1, CLAIM),
+    ]
+
+
+def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there):
+    other = TopicIdPartition("u", OTHER_ID, 0)
+    there.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
+    there.starts[other], there.ends[other] = 0, 20
+    there.sees(target=held(P0, other))
+    mine = batches(topics=("t", "u"), fail_on_data_loss=False)
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    there.topics = there.topics.without("t")
+    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
+    with pytest.raises(NobodyAnswered):
+        there.attempt(mine.plan_next(first, None))
+    assert there.asked == [
+        ReadMembership(),
+        CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
+        ExistingTopics(("t", "u")),
+        Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
+        CommitOffsets({other: 20}, 1, CLAIM),
+        ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
+    ]
+    assert mine.held == HeldPartitions(1, {other: None})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
+
+
+def test_offsets_deleted_unread_are_data_loss(there):
+    mine, first = working(there, P0)
+    there.starts[P0], there.ends[P0] = 15, 20
+    with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
+        there.attempt(mine.plan_next(first, None))
+    assert mine.held == HeldPartitions(1, {P0: None})
+
+
+def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
+    there,
+):
+    there.sees(target=held(P0))
+    mine = batches(fail_on_data_loss=False)
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
+
+    def answer(ask, asked=there.answer):
+        return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, ExistingTopics) else asked(ask)
+
+    there.answer = answer
+    with pytest.raises(NotReady, match="the group has not heard yet that topic t was deleted"):
+        there.attempt(mine.plan_next(first, None))
+    assert there.asked[-1] == Note(
+        "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"
+    )

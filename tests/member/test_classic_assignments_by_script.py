@@ -1,0 +1,120 @@
+"""The classic member, event by event: what its leader assigns, and assignments that are refused."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.member.assignors.builtin import CooperativeSticky, Range
+from apportion.member.assignors.interface import Given, Rebalance, Subscription
+from apportion.member.membership import (
+    Answered,
+    CoordinatorFound,
+    Failed,
+    Leave,
+    Lost,
+    MembershipState,
+    MetadataFetched,
+    Offer,
+    Subscribe,
+)
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    MemberIdentity,
+)
+from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.member.classic_words import (
+    SEEN,
+    at,
+    eager,
+    joined,
+    of_t,
+)
+
+
+class Foolish(Range):
+    """Gives everybody the same."""
+
+    rebalances = (Rebalance.EAGER,)
+
+    def assign(self, cluster, members):
+        return {member: Given(of_t(0)) for member in members}
+
+
+class Broken(Range):
+    """Fails."""
+
+    def assign(self, cluster, members):
+        raise KeyError("t")
+
+
+@pytest.mark.parametrize(
+    ("assignor", "why"),
+    [
+        (Foolish(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
+        (Broken(), "the assignor 'range' failed: KeyError: 't'"),
+    ],
+)
+def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
+    member = eager(assignors=(assignor,))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
+    member.step(Answered(2, joined(1, *members, leader="m")), at(0))
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        Lost(1, ()),
+        Failed(Code.INVALID_REQUEST, why),
+    ]
+    (send,) = member.step(Leave(), at(1))
+    assert send.request == LeaveGroupRequest(
+        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
+    )
+
+
+def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Answered(2, joined(1)), at(0))
+    lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
+    assert lost == Lost(1, ())
+    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
+
+
+def test_a_member_that_its_leader_forgot_holds_nothing():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Answered(2, joined(1)), at(0))
+    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [
+        Offer(1, (), (), ())
+    ]
+    assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 3_000)
+
+
+class Hasty(CooperativeSticky):
+    """Gives everything to the first member, also what another one still has."""
+
+    name = "hasty"
+    rebalances = (Rebalance.COOPERATIVE,)
+
+    def assign(self, cluster, members):
+        return {"m": Given(of_t(0, 1, 2, 3))}
+
+
+class Aloof(Hasty):
+    """The same, under a name that sorts before the one that is trusted."""
+
+    name = "aloof"
+
+
+@pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
+def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(assignor):
+    member = eager(assignors=(assignor,))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=of_t(2))))
+    member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
+    why = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
+        Lost(1, ()),
+        Failed(Code.INVALID_REQUEST, why),
+    ]

@@ -1,0 +1,87 @@
+"""The classic member, event by event: LeaveGroup, and owners that do not poll."""
+
+from apportion.errors import Code
+from apportion.machine import Note, Tick
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    Leave,
+    Left,
+    Lost,
+    MembershipState,
+    Polled,
+    SendToCoordinator,
+    Subscribe,
+    View,
+)
+from apportion.wire.messages.join_group import (
+    JoinGroupResponse,
+)
+from apportion.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from tests.member.classic_words import (
+    P0,
+    PARKED_MS,
+    at,
+    eager,
+    hears_of_a_rebalance,
+    in_group,
+    joins,
+)
+
+
+def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
+    member = in_group(eager(), 0)
+    hears_of_a_rebalance(member)
+    member.step(Adopted(1, ()), at(3_000))
+    leaves = LeaveGroupRequest(
+        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
+    )
+    assert member.step(Leave(), at(3_010)) == [SendToCoordinator(8, leaves, 5_000)]
+    assert (
+        member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011))
+        == []
+    )
+    left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
+    assert member.step(Answered(8, left), at(3_012)) == [Left(is_confirmed=True)]
+    assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
+
+
+def test_a_static_member_keeps_its_place_open():
+    member = in_group(eager(instance_id="i"), 0)
+    assert member.step(Leave(), at(10)) == [Left(is_confirmed=True)]
+
+
+def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
+    member = in_group(eager(poll_limit_ms=1_000), 0)
+    note, lost, send = member.step(Tick(), at(1_000))
+    assert note.text == "member m leaves: its owner did not come back within 1000 ms"
+    assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
+    assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
+    assert (member.view().state, member.wake_at()) == (MembershipState.STALE, None)
+    assert member.step(Polled(), at(5_000)) == [SendToCoordinator(7, joins(""), PARKED_MS)]
+
+
+def test_a_static_member_that_is_not_polled_stays_until_its_session_ends():
+    member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
+    note, lost = member.step(Tick(), at(1_000))
+    assert (type(note), lost, member.view().state, member.wake_at()) == (
+        Note,
+        Lost(1, (P0,)),
+        MembershipState.STALE,
+        None,
+    )
+
+
+def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
+    member = in_group(eager(poll_limit_ms=1_000), 0)
+    assert member.wake_at() == 1_000
+    assert member.step(Polled(), at(700)) == []
+    assert member.wake_at() == 1_700
+    assert member.step(Tick(), at(1_699)) == []
+    assert member.step(Subscribe(("t",)), at(1_699)) == []
+    assert member.wake_at() == 2_699
