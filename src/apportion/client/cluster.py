@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from apportion.client.connection import Disconnected
-from apportion.client.routing import Leader, RetryTimer, Routes
+from apportion.client.network_client import Leader, NetworkClient, RetryTimer
 from apportion.client.visible import visible
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import (
@@ -64,31 +64,31 @@ class Fetch(NamedTuple):
     code: Code
 
 
-class Cluster(Routes):
+class Cluster(NetworkClient):
     """A Kafka cluster, ours or Apache's, as a client sees it. Connects with the first operation."""
 
     # offsets of logs
 
     def list_offsets(
-        self, places: Iterable[TopicIdPartition], when: int, *, patience_ms: int | None = None
+        self, places: Iterable[TopicIdPartition], when: int, *, timeout_ms: int | None = None
     ) -> dict[TopicIdPartition, int]:
         """Return the offset of each partition at `when`: EARLIEST, LATEST or a time in ms.
 
         LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
-        patience = RetryTimer(self.timeout_ms if patience_ms is None else patience_ms)
+        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
         found: dict[TopicIdPartition, int] = {}
         left = dict.fromkeys(places)
         while left:
             failure = self._by_leader(
                 left,
                 lambda node, asked: self._list_offsets(
-                    node, asked, when, found, patience.left_ms()
+                    node, asked, when, found, retry_timer.left_ms()
                 ),
             )
             left = dict.fromkeys(place for place in left if place not in found)
             if left:
-                patience.pause(
+                retry_timer.pause(
                     failure
                     or Refused(
                         Code.UNKNOWN_SERVER_ERROR, "the broker left partitions out of its answer"
@@ -268,7 +268,7 @@ class Cluster(Routes):
         start: int,
         before: int,
         *,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
         max_bytes: int = FETCH_BYTES,
     ) -> Iterator[memoryview]:
         """Yield every visible batch with records in [start, before), in order, each once.
@@ -276,11 +276,11 @@ class Cluster(Routes):
         The caller trims the ends.
 
         Raises Refused(OFFSET_OUT_OF_RANGE) if the range no longer exists, and the last error if
-        nothing comes for `patience_ms`: it never ends early without one.
+        nothing comes for `timeout_ms`: it never ends early without one.
         """
         position = start
-        limit_ms = self.timeout_ms if patience_ms is None else patience_ms
-        patience = RetryTimer(limit_ms)
+        limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        retry_timer = RetryTimer(limit_ms)
         bytes_each: float = GUESSED_RECORD_BYTES
         while position < before:
             ask_bytes = min(
@@ -293,12 +293,12 @@ class Cluster(Routes):
                 )[place]
             except Disconnected as error:
                 self.forget_leader(place)
-                patience.pause(error)
+                retry_timer.pause(error)
                 continue
             except Refused as error:
                 if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
                     raise
-                patience.pause(error)
+                retry_timer.pause(error)
                 continue
             if fetch.code is Code.OFFSET_OUT_OF_RANGE:
                 bounds = (
@@ -315,10 +315,10 @@ class Cluster(Routes):
                 bytes_each = (
                     sum(map(len, fetch.batches)) / (fetch.next_offset - position) or bytes_each
                 )
-                position, patience = fetch.next_offset, RetryTimer(limit_ms)
+                position, retry_timer = fetch.next_offset, RetryTimer(limit_ms)
             else:
                 code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
-                patience.pause(
+                retry_timer.pause(
                     Refused(
                         code, f"{place}: nothing came at offset {position} of [{start}, {before})"
                     )
@@ -331,7 +331,7 @@ class Cluster(Routes):
 
         A batch without a producer id may be appended twice if a response is lost.
         """
-        patience = RetryTimer(self.timeout_ms)
+        retry_timer = RetryTimer(self.timeout_ms)
         data = TopicProduceData(
             name=place.topic,
             topic_id=place.topic_id,
@@ -342,17 +342,17 @@ class Cluster(Routes):
             try:
                 node = self.leader(place).node_id
                 said = (
-                    self.call(request, node=node, timeout_ms=patience.left_ms())
+                    self.call(request, node=node, timeout_ms=retry_timer.left_ms())
                     .responses[0]
                     .partition_responses[0]
                 )
             except Disconnected as error:
                 self.forget_leader(place)
-                patience.pause(error)
+                retry_timer.pause(error)
                 continue
             if said.error_code == Code.NONE:
                 return int(said.base_offset)
-            patience.pause(self._react("Produce", said.error_code, place))
+            retry_timer.pause(self._react("Produce", said.error_code, place))
 
     # groups
 
@@ -362,17 +362,17 @@ class Cluster(Routes):
         request: Any,
         group_id: str,
         read: Callable[[Any], tuple[Code, V]],
-        patience_ms: int,
+        timeout_ms: int,
     ) -> V:
         """Send a request to the group's coordinator, with retries.
 
         Return what `read` makes of it.
         """
-        patience = RetryTimer(patience_ms)
+        retry_timer = RetryTimer(timeout_ms)
         while True:
             try:
                 code, value = read(
-                    self.call(request, coordinator=group_id, timeout_ms=patience.left_ms())
+                    self.call(request, coordinator=group_id, timeout_ms=retry_timer.left_ms())
                 )
                 if code is Code.NONE:
                     return value
@@ -386,7 +386,7 @@ class Cluster(Routes):
                 self.forget_coordinator(group_id)
             elif meant is not Reaction.RETRY:
                 raise failure
-            patience.pause(failure)
+            retry_timer.pause(failure)
 
     def commit(
         self,
@@ -395,7 +395,7 @@ class Cluster(Routes):
         who: Membership = NO_MEMBER,
         *,
         metadata: str = "",
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
         """Commit all these offsets. Raises Refused if any was not committed."""
         if not offsets:
@@ -411,7 +411,7 @@ class Cluster(Routes):
             request,
             group_id,
             read,
-            self.timeout_ms if patience_ms is None else patience_ms,
+            self.timeout_ms if timeout_ms is None else timeout_ms,
         )
 
     def committed(
@@ -420,10 +420,10 @@ class Cluster(Routes):
         places: Iterable[TopicIdPartition],
         who: Membership = NO_MEMBER,
         *,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, int | None]:
         """Return the group's committed offset of each partition. Raises Refused if any fails."""
-        stored = self.committed_offsets(group_id, places, who, patience_ms=patience_ms)
+        stored = self.committed_offsets(group_id, places, who, timeout_ms=timeout_ms)
         return {place: one.offset for place, one in stored.items()}
 
     def committed_offsets(
@@ -432,7 +432,7 @@ class Cluster(Routes):
         places: Iterable[TopicIdPartition],
         who: Membership = NO_MEMBER,
         *,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Return committed offsets with their metadata. Raises Refused if any fails."""
         wanted = tuple(places)
@@ -451,7 +451,7 @@ class Cluster(Routes):
             request,
             group_id,
             read,
-            self.timeout_ms if patience_ms is None else patience_ms,
+            self.timeout_ms if timeout_ms is None else timeout_ms,
         )
 
     # topics and settings
@@ -499,23 +499,23 @@ class Cluster(Routes):
         ).responses[0]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
-        patience = RetryTimer(self.timeout_ms)
+        retry_timer = RetryTimer(self.timeout_ms)
         while self.topics([name], fresh=True):
-            patience.pause(
+            retry_timer.pause(
                 Refused(
                     Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"
                 )
             )
 
     def _await_topic(self, name: str, partitions: int) -> Topic:
-        patience = RetryTimer(self.timeout_ms)
+        retry_timer = RetryTimer(self.timeout_ms)
         while True:
             topic = self.topics([name], fresh=True).named(name)
             if topic is not None and topic.partitions >= partitions:
                 leaders = [self._leaders.get((topic.id, number)) for number in range(partitions)]
                 if None not in leaders:
                     return topic
-            patience.pause(
+            retry_timer.pause(
                 Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up")
             )
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, Unpack
 from apportion.client.claims import MEMBERSHIP_LOST, SinkClaimChecks
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
+from apportion.client.group_membership import GroupMembership
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
     RESETS,
@@ -24,7 +25,6 @@ from apportion.client.options import (
     topic_names,
 )
 from apportion.client.outage import Outage
-from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import Assignment, MembershipState, View, assignment
@@ -79,7 +79,7 @@ class Consumer:
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
         self._topics: tuple[str, ...] = ()
-        self._session = Session(
+        self._session = GroupMembership(
             self._cluster,
             group_id,
             (),
@@ -89,8 +89,8 @@ class Consumer:
         self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(group_id)
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
-        self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
-        self._claims = SinkClaimChecks(self._cluster, self._patience_ms)
+        self._timeout_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
+        self._claims = SinkClaimChecks(self._cluster, self._timeout_ms)
         self._touched_at = self._committed_at = time.monotonic()
         self._incarnation = 0
         self._adopted: Assignment = ()  # what the member was last told that this consumer holds
@@ -186,7 +186,7 @@ class Consumer:
         return _named(self._positions)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> GroupMembership:
         """The membership, for those who watch it: status and history."""
         return self._session
 
@@ -238,7 +238,7 @@ class Consumer:
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             if delivered or (asked and not left_ms):
                 return delivered
-            self._fetch(min(left_ms, FETCH_WAIT_MS, self._patience_ms))
+            self._fetch(min(left_ms, FETCH_WAIT_MS, self._timeout_ms))
             asked = True
 
     def _deliver(self, limit: int) -> list[ConsumerRecord]:
@@ -406,7 +406,7 @@ class Consumer:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}"
             )
-        return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
+        return self._cluster.list_offsets(places, when, timeout_ms=self._timeout_ms)
 
     def _run_callback(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
         callback = self._callbacks[name]
@@ -427,14 +427,14 @@ class Consumer:
             self._auto_commit_ms is not None
             and moment - self._committed_at >= self._auto_commit_ms / 1000
         ):
-            self._commit_quietly(self._patience_ms)
+            self._commit_quietly(self._timeout_ms)
 
     def _commit_offsets(
-        self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None
+        self, offsets: Mapping[TopicIdPartition, int], timeout_ms: int | None = None
     ) -> None:
         if offsets:
             self._claims.check_before_commit(self._session, self._incarnation, self._topics)
-        self._session.commit(offsets, incarnation=self._incarnation, patience_ms=patience_ms)
+        self._session.commit(offsets, incarnation=self._incarnation, timeout_ms=timeout_ms)
         self._committed |= offsets
         self._committed_at = time.monotonic()
 
@@ -445,9 +445,9 @@ class Consumer:
             if self._committed.get(place) != offset
         }
 
-    def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:
+    def _commit_quietly(self, timeout_ms: int = QUIET_COMMIT_MS) -> None:
         try:
-            self._commit_offsets(self._uncommitted(), patience_ms)
+            self._commit_offsets(self._uncommitted(), timeout_ms)
         except (Disconnected, Refused) as error:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)

@@ -17,7 +17,7 @@ from apportion.client.answers import answer_query
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
-from apportion.client.routing import RetryTimer
+from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
@@ -62,7 +62,7 @@ SAID_AGAIN_S = 30.0
 AT_ONCE = 3
 
 
-class Session:
+class GroupMembership:
     """The membership of one owner in one group."""
 
     def __init__(
@@ -209,7 +209,7 @@ class Session:
         *,
         incarnation: int | None = None,
         metadata: str = "",
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
         """Commit offsets as this member, at its present epoch.
 
@@ -221,9 +221,9 @@ class Session:
         if offsets:
             self._as_member(
                 lambda who, left: self.cluster.commit(
-                    self._group, offsets, who, metadata=metadata, patience_ms=left
+                    self._group, offsets, who, metadata=metadata, timeout_ms=left
                 ),
-                patience_ms,
+                timeout_ms,
                 incarnation,
             )
 
@@ -232,7 +232,7 @@ class Session:
         places: Iterable[TopicIdPartition],
         *,
         incarnation: int | None = None,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, int | None]:
         """Return the committed offset of each partition, None where there is none, fetched as this
         member.
@@ -240,7 +240,7 @@ class Session:
         return {
             place: one.offset
             for place, one in self.committed_offsets(
-                places, incarnation=incarnation, patience_ms=patience_ms
+                places, incarnation=incarnation, timeout_ms=timeout_ms
             ).items()
         }
 
@@ -249,7 +249,7 @@ class Session:
         places: Iterable[TopicIdPartition],
         *,
         incarnation: int | None = None,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Return the committed offset of each partition with its metadata, fetched as this
         member.
@@ -257,9 +257,9 @@ class Session:
         wanted = tuple(places)
         return self._as_member(
             lambda who, left: self.cluster.committed_offsets(
-                self._group, wanted, who, patience_ms=left
+                self._group, wanted, who, timeout_ms=left
             ),
-            patience_ms,
+            timeout_ms,
             incarnation,
         )
 
@@ -293,12 +293,12 @@ class Session:
         return self.settings.group_id
 
     def _as_member(
-        self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None
+        self, ask: Callable[[Membership, int], V], timeout_ms: int | None, incarnation: int | None
     ) -> V:
         """Call `ask` as the member, and again in the same incarnation if the epoch has moved on
         meanwhile.
         """
-        patience = RetryTimer(self.cluster.timeout_ms if patience_ms is None else patience_ms)
+        retry_timer = RetryTimer(self.cluster.timeout_ms if timeout_ms is None else timeout_ms)
         incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
             view = self.status()
@@ -310,13 +310,13 @@ class Session:
             try:
                 return ask(
                     Membership(view.member_id, view.epoch, self.settings.instance_id),
-                    patience.left_ms(),
+                    retry_timer.left_ms(),
                 )
             except Refused as refused:
                 if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
                     raise
-                if not self._wait_for_new_epoch(view.epoch, min(patience.left_ms(), 1_000)):
-                    patience.pause(refused)
+                if not self._wait_for_new_epoch(view.epoch, min(retry_timer.left_ms(), 1_000)):
+                    retry_timer.pause(refused)
 
     def _wait_for_new_epoch(self, epoch: int, timeout_ms: int) -> bool:
         return self.wait(lambda view: view.epoch != epoch, timeout_ms).epoch != epoch
