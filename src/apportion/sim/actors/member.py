@@ -2,7 +2,8 @@
 partitions.
 
 This is the simulator's driver of a member of either protocol; the real one is
-`client.group_membership.GroupMembership`. `Reader` and `Worker` have the script. The observer sees which partitions the script uses.
+`client.group_membership.GroupMembership`. `Reader` and `Worker` have the script. The observer sees
+which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
