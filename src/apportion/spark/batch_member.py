@@ -172,7 +172,7 @@ class BatchMember:
                     self._log(str(error))
                 self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
-                self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                self.session.wait_for_change(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
