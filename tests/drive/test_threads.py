@@ -1,4 +1,4 @@
-"""The thread driver: steps, deadlines while an errand blocks, order, and what becomes of a
+"""The thread driver: steps, deadlines while a call blocks, order, and what becomes of a
 defect.
 """
 
@@ -33,9 +33,9 @@ class Recorder:
 
 
 def driven(
-    machine: Recorder, act: Callable[..., Any] = lambda action: None
+    machine: Recorder, perform: Callable[[Any], Any] = lambda action: None
 ) -> tuple[ThreadDriver[Any, Any], threading.Semaphore, list[Any], threading.Event]:
-    """The driver of the machine, an event per finished step, and the crashes."""
+    """The driver of the machine, an event for each finished step, and the crashes."""
     steps, crashes = threading.Semaphore(0), []
     crashed = threading.Event()
 
@@ -43,7 +43,7 @@ def driven(
         crashes.append(error)
         crashed.set()
 
-    return ThreadDriver(machine, act, steps.release, crash), steps, crashes, crashed
+    return ThreadDriver(machine, perform, steps.release, crash), steps, crashes, crashed
 
 
 def test_events_are_stepped_in_the_order_in_which_they_were_posted() -> None:
@@ -58,26 +58,26 @@ def test_events_are_stepped_in_the_order_in_which_they_were_posted() -> None:
     assert machine.seen == [0, 1, 2, 3, 4]
 
 
-def test_a_deadline_is_kept_while_an_errand_blocks() -> None:
+def test_a_deadline_is_kept_while_a_call_blocks() -> None:
     machine = Recorder(tick_at_ms=now().mono_ms + 50)
     release = threading.Event()
 
-    def act(action: str) -> Any:
-        return (lambda: release.wait(10) and "done") if action == "errand" else None
+    def perform(action: Any) -> Any:
+        return (lambda: release.wait(10) and "done") if action == "call" else None
 
-    driver, steps, _, _ = driven(machine, act)
+    driver, steps, _, _ = driven(machine, perform)
     driver.start("test")
-    driver.post("errand")
+    driver.post("call")
     assert steps.acquire(timeout=10)
     assert steps.acquire(timeout=10)
-    assert machine.seen == ["errand", Tick()]
+    assert machine.seen == ["call", Tick()]
     release.set()
     assert steps.acquire(timeout=10)
     driver.stop()
-    assert machine.seen == ["errand", Tick(), "done"]
+    assert machine.seen == ["call", Tick(), "done"]
 
 
-def test_errands_are_done_one_after_the_other() -> None:
+def test_calls_are_made_one_after_the_other() -> None:
     machine = Recorder()
     driver, steps, _, _ = driven(
         machine, lambda action: (lambda: f"done {action}") if isinstance(action, int) else None
@@ -92,18 +92,18 @@ def test_errands_are_done_one_after_the_other() -> None:
 
 
 def test_a_defect_ends_the_threads_and_is_told_once() -> None:
-    for kind in ("step", "act", "errand"):
+    for kind in ("step", "perform", "call"):
         machine = Recorder()
 
         def fail() -> NoReturn:
             raise ZeroDivisionError
 
-        def act(action: str, kind: str = kind, fail: Callable[..., Any] = fail) -> Any:
-            return fail if kind == "errand" else fail() if kind == "act" else None
+        def perform(action: Any, kind: str = kind, fail: Callable[..., Any] = fail) -> Any:
+            return fail if kind == "call" else fail() if kind == "perform" else None
 
         if kind == "step":
             machine.step = lambda event, moment: [1 // 0]  # type: ignore[method-assign]
-        driver, _, crashes, crashed = driven(machine, act)
+        driver, _, crashes, crashed = driven(machine, perform)
         driver.start("test")
         driver.post("go")
         assert crashed.wait(10)
