@@ -97,7 +97,13 @@ def test_a_sample_tells_rows_lag_and_shares():
     seen = Sample(
         0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4}
     )
-    assert (seen.written, seen.lag, seen.owned_by("a"), seen.has_converged(3), seen.converged(4)) == (
+    assert (
+        seen.written,
+        seen.lag,
+        seen.owned_by("a"),
+        seen.has_converged(3),
+        seen.has_converged(4),
+    ) == (
         12,
         5,
         [0, 2],
