@@ -221,6 +221,10 @@ class ServerConnection(asyncio.Protocol):
         self._transport.abort()
 
     def _may_start(self, size_bytes: int) -> bool:
+        """Return whether the limits allow to start a request of this size.
+
+        If no other request is in flight, one of any size is allowed.
+        """
         settings = self._receiver.settings
         if (
             not self._peer_is_reading
@@ -233,6 +237,7 @@ class ServerConnection(asyncio.Protocol):
         )
 
     def _start(self, frame: bytes) -> None:
+        """Decode one request and hand it to the server; bytes that are no request close us."""
         try:
             _refuse_oversized(frame)
             incoming = decode_request(frame)

@@ -102,6 +102,7 @@ class EmbeddedBroker:
         self._delete_temporary_directory()
 
     def _run(self) -> None:
+        """Run the broker's event loop, on the broker's thread."""
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve())

@@ -1,8 +1,8 @@
 """The group member behind one Spark query: a driver of the batch rule.
 
 `member/batch/rule.py` decides what a micro-batch reads. It is a generator: it yields queries, and
-this module answers each one from the query's session, from the cluster or from what the writers
-reported. The heartbeat thread of the session receives a new target assignment at any time; only
+this module answers each one from the membership, from the cluster or from what the writers
+reported. The heartbeat thread of the membership receives a new target assignment at any time; only
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the batch rule builds on that.
 
@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.routing import RetryTimer
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
+from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
@@ -82,7 +82,7 @@ class BatchMember:
     """A member of the query's group, which plans one offset range for each micro-batch.
 
     It joins when the batch rule says so: after the group is known to belong to this query's sink.
-    Every method runs on the thread on which Spark plans micro-batches; the session has its own.
+    Every method runs on the thread on which Spark plans micro-batches; heartbeats have their own.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -90,7 +90,7 @@ class BatchMember:
         self.cluster = Cluster(
             options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
         )
-        self.session = self._new_session()
+        self.membership = self._new_membership()
         self.planner = BatchPlanner(
             options.topics,
             checkpoint=uuid4().hex,
@@ -107,21 +107,21 @@ class BatchMember:
         self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_session(self) -> Session:
-        return Session(
+    def _new_membership(self) -> GroupMembership:
+        return GroupMembership(
             self.cluster, self.options.group, self.options.topics, **self.options.membership()
         )
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
-            self.session.leave(timeout_ms)
+            self.membership.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
         """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
         if self._has_joined:
-            self.session.touch()
+            self.membership.touch()
 
     def stop_at_present_ends(self) -> None:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
@@ -133,7 +133,7 @@ class BatchMember:
                     partition for topic in topics.values() for partition in partitions_of(topic)
                 ]
                 self._end_limits = self.cluster.list_offsets(
-                    partitions, LATEST, patience_ms=CALL_TIMEOUT_MS
+                    partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
                 )
                 return
             except (Refused, Disconnected) as error:
@@ -159,6 +159,7 @@ class BatchMember:
             self._last_returned_s = monotonic()
 
     def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
+        """Plan the next span; while that fails for now, retry, or return `previous` to Spark."""
         deadline_ms = now().mono_ms + int(NO_PROGRESS_TIMEOUT_S * 1000)
         while True:
             self.touch()
@@ -175,7 +176,7 @@ class BatchMember:
                 self._log("")
                 self._delete_stale_reports(previous)
                 if following == previous and self._end_limits is None:
-                    self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
+                    self.membership.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotReady, Refused, Disconnected) as error:
                 is_late = monotonic() - self._started_s > FIRST_ASSIGNMENT_WAIT_S
@@ -185,7 +186,7 @@ class BatchMember:
                 self._raise_if_hopeless(error)
                 # With end limits, returning `previous` would say that all is read.
                 may_skip = self._end_limits is None and (bool(previous.ranges) or is_late)
-                self.session.wait_for_news(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
+                self.membership.wait_for_change(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
                 if may_skip:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
@@ -234,25 +235,28 @@ class BatchMember:
             self._has_stale_reports = False
 
     def _join(self) -> None:
+        """Join the group, for the rule's query StartMembership."""
         if not self._has_joined:
             self._has_joined = True
             self._started_s = monotonic()
-            self.session.start()
+            self.membership.start()
 
     def _leave(self) -> None:
-        # A session that has left cannot join again.
+        """Leave the group, for the rule's query EndMembership."""
+        # A membership that has ended cannot join again.
         if self._has_joined:
             self._has_joined = False
-            self.session.leave(LEAVE_TIMEOUT_MS, for_good=True)
-            self.session = self._new_session()
+            self.membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
+            self.membership = self._new_membership()
 
     def _fetch_committed(self, query: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
+        # Incarnation 0: before the join, as any client without membership may ask.
         if query.incarnation == 0:
             return self.cluster.committed_offsets(
-                self.options.group, query.partitions, patience_ms=CALL_TIMEOUT_MS
+                self.options.group, query.partitions, timeout_ms=CALL_TIMEOUT_MS
             )
-        return self.session.committed_offsets(
-            query.partitions, incarnation=query.incarnation, patience_ms=CALL_TIMEOUT_MS
+        return self.membership.committed_offsets(
+            query.partitions, incarnation=query.incarnation, timeout_ms=CALL_TIMEOUT_MS
         )
 
     def _commit(self, query: CommitOffsets) -> None:
@@ -261,27 +265,31 @@ class BatchMember:
                 self.options.group,
                 query.offsets,
                 metadata=query.metadata,
-                patience_ms=CALL_TIMEOUT_MS,
+                timeout_ms=CALL_TIMEOUT_MS,
             )
         else:
-            self.session.commit(
+            self.membership.commit(
                 query.offsets,
                 incarnation=query.incarnation,
                 metadata=query.metadata,
-                patience_ms=CALL_TIMEOUT_MS,
+                timeout_ms=CALL_TIMEOUT_MS,
             )
 
     def _read_membership(self) -> MembershipSnapshot:
-        return MembershipSnapshot(self.session.status(), now().mono_ms)
+        return MembershipSnapshot(self.membership.status(), now().mono_ms)
 
     def _session_timeout_ms(self) -> int:
+        """Return how long a silent member stays in the group.
+
+        In the classic protocol the member decides, in the consumer protocol the broker.
+        """
         if self.options.classic:
             return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
     def _adopt(self, query: AdoptAssignment) -> View:
-        self.session.adopt(query.incarnation, query.target)
-        return self.session.status()
+        self.membership.adopt(query.incarnation, query.target)
+        return self.membership.status()
 
     def _log_note(self, note: Note) -> None:
         log.log(
@@ -324,7 +332,7 @@ class BatchMember:
 
         In a classic group that takes up to the largest rebalance timeout of a member.
         """
-        view = self.session.status()
+        view = self.membership.status()
         return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
@@ -356,15 +364,15 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     SessionTimeout: lambda member, _query: member._session_timeout_ms(),
     SubscribedTopics: lambda member, _query: subscribed_topics(member.cluster, member.options),
     ExistingTopics: lambda member, query: member.cluster.topics(query.names, fresh=True),
-    ResolveTopicNames: lambda member, query: member.session.resolve_names(query.partitions),
+    ResolveTopicNames: lambda member, query: member.membership.resolve_names(query.partitions),
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
     LogStartOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, EARLIEST, patience_ms=CALL_TIMEOUT_MS
+        query.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
     ),
     LogEndOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, LATEST, patience_ms=CALL_TIMEOUT_MS
+        query.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
     ),
     DescribeAssignment: lambda member, _query: describe_assignment(member.cluster, member.options),
     ListMembers: lambda member, _query: list_readers(member.cluster, member.options),

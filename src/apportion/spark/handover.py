@@ -71,6 +71,7 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> None:
+    """Replace the file at once, so that the source never reads half a report."""
     draft = path.with_suffix(f".{os.getpid()}.draft")
     with draft.open("w") as file:
         file.write(text)
@@ -105,6 +106,7 @@ def delete_reports(span: Span) -> None:
 
 
 def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
+    """Yield the reports about exactly this span, skipping files that cannot be read."""
     for path in _report_files(span):
         try:
             report = {} if path.suffix == ".draft" else json.loads(path.read_text())

@@ -236,7 +236,7 @@ class SourceOptions:
         )
 
     def membership(self) -> dict[str, Any]:
-        """Return the keyword arguments of the `Session` by which the query is a member."""
+        """Return the keyword arguments of the query's `GroupMembership`."""
         settings: dict[str, Any] = {
             "instance_id": self.instance_id,
             "rebalance_timeout_ms": self.rebalance_timeout_ms,
@@ -254,10 +254,12 @@ class SourceOptions:
 
 
 def _original_spelling(name: str, options: Mapping[str, str]) -> str:
+    """Return an option's name as the user has written it, if Spark has kept that."""
     return next((spelling for spelling in options if spelling.lower() == name), name)
 
 
 def _refuse_unknown(name: str) -> NoReturn:
+    """Raise OptionError for an unknown option, with the nearest name that is known."""
     nearest = nearest_or_none(name.lower(), KNOWN_SPELLING)
     hint = (
         f"did you mean {KNOWN_SPELLING[nearest]}?"
@@ -284,6 +286,7 @@ def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
 
 
 def _parse_protocol(options: Mapping[str, str]) -> str:
+    """Return kafka.group.protocol; raise OptionError for options of the other protocol."""
     protocol = (
         options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
     )
@@ -344,6 +347,10 @@ def _parse_boolean(options: Mapping[str, str], name: str) -> bool:
 
 
 def _parse_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+    """Parse startingOffsets: earliest, latest, or Spark's JSON by topic and partition.
+
+    In JSON, -2 is earliest and -1 latest. Partitions that it leaves out start at the earliest.
+    """
     word = value.strip().lower()
     if word in ("earliest", "latest"):
         return StartingOffsets(EARLIEST if word == "earliest" else LATEST)

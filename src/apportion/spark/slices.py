@@ -92,12 +92,13 @@ def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBat
 def _read_slice(
     cluster: Cluster, part: PartitionSlice, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
+    """Fetch one slice and yield its rows."""
     yield from to_arrow(
         cluster.fetch_range(
             part.partition,
             part.start,
             part.end,
-            patience_ms=max(READ_TIMEOUT_MS, options.request_timeout_ms),
+            timeout_ms=max(READ_TIMEOUT_MS, options.request_timeout_ms),
         ),
         topic=part.partition.topic,
         partition=part.partition.partition,
