@@ -50,7 +50,7 @@ class RefusedWithoutMemberId(Refused):
 
 
 def consumer_group_heartbeat_error(
-    request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
+    _request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
     """Return the error response of ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
@@ -69,7 +69,7 @@ def consumer_group_describe_error(
 
 
 def list_groups_error(
-    request: GroupRequest[ListGroupsRequest], refusal: Refused
+    _request: GroupRequest[ListGroupsRequest], refusal: Refused
 ) -> ListGroupsResponse:
     """Return the error response of ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
@@ -143,7 +143,7 @@ def offset_fetch_error(
 
 
 def offset_delete_error(
-    request: GroupRequest[OffsetDeleteRequest], refusal: Refused
+    _request: GroupRequest[OffsetDeleteRequest], refusal: Refused
 ) -> OffsetDeleteResponse:
     """Return the error response of OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
@@ -162,13 +162,15 @@ def join_group_error(
 
 
 def sync_group_error(
-    request: GroupRequest[SyncGroupRequest], refusal: Refused
+    _request: GroupRequest[SyncGroupRequest], refusal: Refused
 ) -> SyncGroupResponse:
     """Return the error response of SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
-def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
+def heartbeat_error(
+    _request: GroupRequest[HeartbeatRequest], refusal: Refused
+) -> HeartbeatResponse:
     """Return the error response of Heartbeat; NONE while the coordinator loads, so that members go
     on.
     """
@@ -177,7 +179,7 @@ def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -
 
 
 def leave_group_error(
-    request: GroupRequest[LeaveGroupRequest], refusal: Refused
+    _request: GroupRequest[LeaveGroupRequest], refusal: Refused
 ) -> LeaveGroupResponse:
     """Return the error response of LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))

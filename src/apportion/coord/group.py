@@ -79,7 +79,7 @@ class Group(Protocol):
         """Refuse to delete offsets of topics that the group may be reading."""
         ...
 
-    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+    def session_or_none(self, member_id: str, /) -> tuple[Key, int] | None:
         """Return the deadline that a commit of the member restarts and its timeout (ms); None if a
         commit restarts none.
         """

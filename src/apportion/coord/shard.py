@@ -149,8 +149,8 @@ class Shard:
         self._parked: dict[Ticket, int] = {}
         self._is_loaded = False
 
-    def replay(self, record: CoordinatorRecord, offset: int = -1) -> None:
-        """The shard knows what `record`, which stands at `offset` of its log, says."""
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Apply a stored record to the saved state, for a start of the broker."""
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
     def loaded(self, now: Instant) -> list[Action]:

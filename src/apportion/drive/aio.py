@@ -23,7 +23,7 @@ class RecoverableMachine(Protocol):
         """See Machine."""
         ...
 
-    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+    def give_up(self, event: Any, error: Exception, now: Instant, /) -> list[Any]:
         """The actions after `step(event)` raised `error`: the machine is whole again."""
         ...
 

@@ -29,20 +29,11 @@ SendReply = Callable[[int, PendingReply], None]
 """Sends a reply once the flush of that number has succeeded."""
 
 
-def required_flush_seq(shard_seq: int, step_seq: int) -> int:
-    """Return the flush that a response has to wait for.
-
-    It waits for all that its shard has appended, not just for its own step: it may tell of any of
-    that.
-    shard_seq: the flush of all that the shard has appended. step_seq: that of this step; 0 for
-        nothing.
-    """
-    return shard_seq
-
-
 class HostedShard:
-    """A shard on its partition. flush_seq: the flush of all that its responses may tell of.
+    """A coordinator shard and the partition of `__consumer_offsets` that is its log.
 
+    flush_seq: the flush for which a response of the shard has to wait. It covers all that the shard
+        has appended, not just in its last step: a response that only reads may tell of any of it.
     is_confirmed: False while a unit of work that stepped the shard is under way, and for good if
         that failed.
     """
@@ -56,6 +47,14 @@ class HostedShard:
         self.parked: dict[Ticket, Arrived] = {}
         self.flush_seq = partition.flush_seq
         self.is_confirmed = False
+
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        """Run one step of the shard, and return its actions, which `Coordinators` carries out."""
+        self.is_confirmed = False
+        # Before the step: if it fails, the requests of a reloaded shard are failed with it.
+        if type(event) is Arrived:
+            self.parked[event.ticket] = event
+        return self.shard.step(event, now)
 
 
 class SplitRequest:
@@ -231,7 +230,7 @@ class Coordinators:
         """Load a shard: replay its log."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
-            shard.replay(record[0], offset=record[1])
+            shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
         self._stepped.append(hosted)
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
@@ -252,22 +251,17 @@ class Coordinators:
             )
 
     def _step(self, hosted: HostedShard, event: Any, now: Instant) -> None:
-        hosted.is_confirmed = False
         self._stepped.append(hosted)
-        # not before: a shard that keeps a request is among those that are read again
-        if type(event) is Arrived:
-            hosted.parked[event.ticket] = event
-        self._perform(hosted, hosted.shard.step(event, now), now)
+        self._perform(hosted, hosted.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
         """Carry out the shard's actions in order; an append makes every later response wait for
         it.
         """
-        step_seq = 0
         for action in actions:
             if type(action) is Reply:
                 self._send_reply(
-                    required_flush_seq(hosted.flush_seq, step_seq),
+                    hosted.flush_seq,
                     PendingReply(
                         action.ticket, action.body, hosted.parked.pop(action.ticket, None)
                     ),
@@ -284,7 +278,7 @@ class Coordinators:
                     ],
                     now.wall_ms,
                 )
-                step_seq = hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
+                hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
                 self._notes.append(action)
         self._arm(hosted)
@@ -298,28 +292,25 @@ class Coordinators:
             self._broker.deadlines.arm(hosted.deadline, max(wake_ms, from_ms))
 
 
-def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[CoordinatorRecord, int]]:
-    """Yield the records of a shard's log with their offsets, oldest first, without unknown kinds.
+def stored_records(partition: Partition, start_offset: int = 0) -> Iterable[CoordinatorRecord]:
+    """Yield the records of a shard's log from `start_offset` on, oldest first.
 
-    since: the first offset to yield; it may be below the log's start, or in a batch that was
-        compacted away.
+    Records of unknown kinds are left out. `start_offset` may be below the start of the log, or in a
+    batch that was compacted away.
     Errors: Damaged, with the offset, for a record that cannot be decoded: without it a commit or an
     epoch would be lost.
     """
-    offset = max(since, partition.log.start_offset)
+    offset = max(start_offset, partition.log.start_offset)
     try:
         for view in partition.log.batches(offset):
             offset = int.from_bytes(view[:8], "big")
             for record in decode_batch(view):
                 offset = record.offset
-                key = None if record.key is None or offset < since else decode_key(record.key)
+                is_before_start = offset < start_offset  # in a batch that holds `start_offset`
+                key = None if record.key is None or is_before_start else decode_key(record.key)
                 if key is not None:
-                    yield (
-                        CoordinatorRecord(
-                            key, None if record.value is None else decode_value(key, record.value)
-                        ),
-                        offset,
-                    )
+                    value = None if record.value is None else decode_value(key, record.value)
+                    yield CoordinatorRecord(key, value)
     except DecodeError as error:
         raise Damaged(
             f"{partition.topic.name}-{partition.index}, offset {offset}: {error}"

@@ -215,7 +215,7 @@ class Node:
         """Each loaded shard with the partition of its log, for inspection only."""
         return self._coordinators.shards()
 
-    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+    def give_up(self, _event: Any, error: Exception, now: Instant) -> list[Any]:
         """Undo the unit of work in which `step(event)` raised `error`, and fail its request.
 
         The request fails with UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR where the disk refused.
@@ -386,7 +386,7 @@ class Node:
         self._is_announcing = True
         self._coordinators.update_topics(index, now)
 
-    def _retry_fetch(self, ticket: Ticket, now: Instant) -> None:
+    def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
         """Answer a delayed fetch if its partitions now have enough."""
         self._broker.delayed_fetches.ready.pop(ticket)
         request = self._broker.delayed_fetches.request_or_none(ticket)
@@ -427,7 +427,7 @@ class Node:
             for partition in broker.partitions:
                 partition.producers.forget_before(before_ms)
 
-    def _drop_tickets(self, event: Gone, now: Instant) -> None:
+    def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
 
@@ -449,7 +449,7 @@ class Node:
             self._cleaner.consider(files, now)
         self._broker.flush_gate.made_visible(files)
 
-    def _release_reply(self, reply: PendingReply, now: Instant) -> None:
+    def _release_reply(self, reply: PendingReply, _now: Instant) -> None:
         self._send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:

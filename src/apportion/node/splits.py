@@ -108,7 +108,7 @@ SPLITS: dict[type, RequestSplit] = {
         ),
     ),
     OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
-    ListGroupsRequest: RequestSplit(lambda request: [], _join_list_groups),
+    ListGroupsRequest: RequestSplit(lambda _request: [], _join_list_groups),
 }
 EVERY_SHARD = ListGroupsRequest
 """The request that goes to all shards that exist."""

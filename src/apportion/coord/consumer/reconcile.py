@@ -87,7 +87,7 @@ def reconcile(
     target: Collection[U],
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
-    is_unsubscribed: Callable[[U], bool] = lambda unit: False,
+    is_unsubscribed: Callable[[U], bool] = lambda _unit: False,
 ) -> CurrentAssignment[U]:
     """Advance a member's current assignment as far toward its target as is safe now.
 

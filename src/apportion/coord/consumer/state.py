@@ -228,7 +228,7 @@ class ConsumerGroup:
     def check_offset_deletion(self) -> None:
         """Refuse nothing: the members' topics are known."""
 
-    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+    def session_or_none(self, _member_id: str) -> tuple[Key, int] | None:
         """Return None: a commit does not restart the session in a consumer group."""
         return None
 
