@@ -2,7 +2,8 @@
 KIP-1043).
 """
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.live_state import ClassicGroupMember
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.turn import GroupRequest, Turn

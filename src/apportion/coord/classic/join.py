@@ -9,6 +9,7 @@ SkipAssignment (KIP-814, whose text says 8).
 from apportion.coord import records
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.live_state import ClassicGroupMember, Protocols
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.responses import (
     fail_pending_join,
@@ -17,7 +18,7 @@ from apportion.coord.classic.responses import (
     join_response,
     members_for_leader,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, Protocols
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key

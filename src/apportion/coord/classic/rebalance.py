@@ -6,13 +6,14 @@ rebalance of an empty group waits `group.initial.rebalance.delay.ms` for more me
 long as new ones come, up to the rebalance timeout. The essay on the whole cycle is in `state.py`.
 """
 
+from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.membership import remove_member
 from apportion.coord.classic.responses import (
     complete_pending_join,
     fail_pending_sync,
     members_for_leader,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key

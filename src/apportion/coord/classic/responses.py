@@ -4,7 +4,8 @@ Nothing is sent for a parked request whose connection has closed; the group goes
 been. In an error response the protocol name is null, which JoinGroup writes as "" before version 7.
 """
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Ticket

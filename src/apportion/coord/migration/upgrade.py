@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
+from apportion.coord.classic.live_state import ClassicGroupMember as ClassicMember
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import ClassicGroupMember as ClassicMember
 from apportion.coord.classic.states import ClassicGroupState as ClassicState
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
