@@ -16,7 +16,7 @@ from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.splits import EVERY_SHARD, SPLITS
+from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
@@ -57,31 +57,19 @@ class HostedShard:
         return self.shard.step(event, now)
 
 
-class SplitRequest:
-    """A request whose parts, in the order of `tickets`, are with several shards. None stands for a
-    missing response.
-    """
-
-    __slots__ = ("answers", "request", "tickets")
-
-    def __init__(self, asked: Arrived, tickets: list[Ticket]) -> None:
-        self.request = asked
-        self.tickets = tickets
-        self.answers: dict[Ticket, Any] = dict.fromkeys(tickets)
-
-
 class Coordinators:
     """The loaded shards, and the way of each group request to its shard and back."""
 
-    __slots__ = ("_broker", "_hosted", "_last_part", "_notes", "_send_reply", "_splits", "_stepped")
+    __slots__ = ("_broker", "_hosted", "_notes", "_send_reply", "_split_requests", "_stepped")
 
-    def __init__(self, broker: BrokerContext, send_reply: SendReply) -> None:
+    def __init__(
+        self, broker: BrokerContext, split_requests: SplitRequests, send_reply: SendReply
+    ) -> None:
         self._broker = broker
+        self._split_requests = split_requests
         self._send_reply = send_reply
         self._hosted: dict[int, HostedShard] = {}
-        self._splits: dict[Ticket, SplitRequest] = {}  # by the tickets of the parts
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        self._last_part = 0
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
@@ -106,36 +94,6 @@ class Coordinators:
             self._step(parts[0][0], arrived._replace(request=parts[0][1]), now)
         else:
             self._step_parts(arrived, parts, now)
-
-    def combine_parts(self, reply: PendingReply) -> PendingReply | None:
-        """Return the whole request's reply if this was its last part; None while others are
-        missing.
-        """
-        split = self._splits.get(reply.ticket)
-        if split is None:
-            return None
-        split.answers[reply.ticket] = reply.body
-        answers = [split.answers[ticket] for ticket in split.tickets]
-        if any(answer is None for answer in answers):
-            return None
-        return PendingReply(
-            split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request
-        )
-
-    def abandon(self, ticket: Ticket) -> Arrived | None:
-        """Forget the split request that has this ticket, or a part with it; return it, or None if
-        there is none.
-        """
-        for split in self._splits.values():
-            if split.request.ticket == ticket or ticket in split.answers:
-                self.forget(split.tickets[0])
-                return split.request
-        return None
-
-    def forget(self, part: Ticket) -> None:
-        """Forget the split request of this part: it was answered."""
-        for ticket in self._splits[part].tickets:
-            del self._splits[ticket]
 
     def indexes(self) -> list[int]:
         """Return the index of each loaded shard, in the order of loading."""
@@ -240,9 +198,7 @@ class Coordinators:
     def _step_parts(
         self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
     ) -> None:
-        tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
-        self._last_part -= len(parts)
-        self._splits |= dict.fromkeys(tickets, SplitRequest(arrived, tickets))
+        tickets = self._split_requests.add(arrived, len(parts))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
             self._step(
                 hosted,
