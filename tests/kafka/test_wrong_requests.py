@@ -17,11 +17,15 @@ from apportion.wire.table import APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
-from tests.kafka.differential.twice_requests import REQUESTS, TWICE
-from tests.kafka.differential.wrong import CASES, GOOD, NOW_MS, Case, batch, produce
+from tests.kafka.differential.twice_requests import REQUESTS
+from tests.kafka.differential.twice_topic_requests import TWICE
+from tests.kafka.differential.wrong import GOOD, NOW_MS, Case, batch, produce
 from tests.kafka.differential.wrong_classic import CLASSIC_CASES
+from tests.kafka.differential.wrong_cluster import CLUSTER_CASES
 from tests.kafka.differential.wrong_names import VERSION_CASES
+from tests.kafka.differential.wrong_records import RECORD_CASES
 from tests.kafka.differential.wrong_settings import IN_VAIN, SETTING_CASES, SETTING_TOPICS
+from tests.kafka.differential.wrong_topics import TOPIC_CASES
 from tests.kafka.differential.wrong_trims import TRIM_CASES
 from tests.kafka.differential.wrong_twice import TWICE_CASES, doubled
 from tests.node.fates import TOPIC
@@ -304,7 +308,9 @@ def test_wrong_requests_have_a_real_kafkas_answers(sides):
     for case in (
         SETTING_TOPICS
         + VERSION_CASES
-        + CASES
+        + RECORD_CASES
+        + CLUSTER_CASES
+        + TOPIC_CASES
         + CLASSIC_CASES
         + SETTING_CASES
         + TRIM_CASES

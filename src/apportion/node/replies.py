@@ -1,7 +1,7 @@
 """The way of a reply out of the node: at once, or held until its flush; joined if it was split.
 
-It also knows which replies belong to the current unit of work (`node/unit_of_work.py`), so that they can be
-taken back if the unit fails.
+It also knows which replies belong to the current unit of work (`node/unit_of_work.py`), so that
+they can be taken back if the unit fails.
 """
 
 from collections.abc import Container

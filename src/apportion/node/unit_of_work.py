@@ -2,8 +2,8 @@
 
 A step is a sequence of units of work: one request, one held reply, one deadline, one delayed fetch,
 one shard that learns of topics or of closed connections. A unit is atomic, as a database
-transaction is: it is done as a whole, or `Node.give_up` undoes it. **A step that fails leaves no trace
-that later steps could stumble over.**
+transaction is: it is done as a whole, or `Node.give_up` undoes it. **A step that fails leaves no
+trace that later steps could stumble over.**
 
 - Its writes are cut off. A writer takes a savepoint before it writes (`FlushGate.begin_write`) and
   is read again from its files; every shard that took part is replayed from its log
@@ -12,10 +12,10 @@ that later steps could stumble over.**
   and those that a replayed shard had parked, get COORDINATOR_NOT_AVAILABLE once, upon which clients
   retry. Afterwards nothing refers to any of them: no delayed fetch, no part of a split request, no
   deadline.
-- Earlier units stand. Later ones are not lost: they are in `Node._units`, in `DelayedFetches.ready` or
-  among the deadlines until they begin, and the deadline RETRY runs them: at once, or after a pause
-  where failures follow each other. What always fails is tried once a second, and delays neither the
-  flush nor anybody else.
+- Earlier units stand. Later ones are not lost: they are in `Node._units`, in
+  `DelayedFetches.ready` or among the deadlines until they begin, and the deadline RETRY runs them:
+  at once, or after a pause where failures follow each other. What always fails is tried once a
+  second, and delays neither the flush nor any other unit.
 - Whatever else a unit changes must change in one place that cannot fail, or be safe to do twice.
 
 If an error strikes while a flush is being put together, nobody knows what the next flush would

@@ -4,7 +4,7 @@ users.
 
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
-from tests.kafka.differential.mixed_scripts import (
+from tests.kafka.differential.mixed_author import (
     FULL,
     RIVALS,
     SUCCEEDED,

@@ -1,8 +1,8 @@
-"""What the members of a classic group do now, which no record holds until a generation is assigned.
+"""What the members of a classic group do now, as far as it is not in the log.
 
-A member, what it joined with and the requests of it that are parked; and the live state of a group:
-its state, generation, leader and members, with the counters that answer a single JoinGroup without
-a look at every member. A crash loses it; `ClassicGroup.restore` makes it again from the last saved
+A member, what it joined with and its parked requests; and the live state of a group: state,
+generation, leader and members, with the counters that answer a single JoinGroup without a look at
+every member. A crash loses it; `ClassicGroup.restore` makes it again from the last saved
 generation. The methods keep the counters right; the rules are in the handlers.
 """
 
@@ -20,8 +20,7 @@ Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
 
 
 class ClassicGroupMember:
-    """One member: what it joined with, what it was assigned, and the tickets of its parked
-    requests.
+    """One member: what it joined with, its assignment, and the tickets of its parked requests.
 
     is_new: it is in no generation yet, so its session runs although it is parked.
     """
@@ -63,14 +62,12 @@ class ClassicGroupMember:
         return self.join_ticket is not None or self.sync_ticket is not None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return the member's metadata for `protocol`; b"" if it does not support it."""
-        return next((said for name, said in self.protocols if name == protocol), b"")
+        """Return the member's metadata for `protocol`; b"" if it does not support that."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 class ClassicGroupLiveState:
-    """What the members of a group do now. The methods keep its counters right; the rules are
-    elsewhere.
-    """
+    """What the members of a group do now; the methods keep its counters right."""
 
     __slots__ = (
         "generation",
@@ -137,8 +134,9 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests. If it led, the member that joined first
-        leads.
+        """Remove a member without parked requests.
+
+        If it led, the member that joined first leads.
         """
         assert not member.is_waiting, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
@@ -154,12 +152,15 @@ class ClassicGroupLiveState:
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
         """Put `new` in the place of `old`, with its leadership and its pending SyncGroup."""
-        led, owed_sync = self.leader == old.member_id, old.member_id in self.pending_syncs
+        was_leader, has_pending_sync = (
+            self.leader == old.member_id,
+            old.member_id in self.pending_syncs,
+        )
         self.remove(old)
         self.add(new)
-        if led:
+        if was_leader:
             self.leader = new.member_id
-        if owed_sync:
+        if has_pending_sync:
             self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
@@ -169,7 +170,7 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
-        """Park the member's JoinGroup, and return the ticket of an earlier one that it replaces."""
+        """Park the member's JoinGroup; return the ticket of an earlier one that it replaces."""
         before, member.join_ticket = member.join_ticket, ticket
         self.waiting_join_count += before is None
         return before
@@ -187,9 +188,7 @@ class ClassicGroupLiveState:
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """Keep the members' metadata as of the start of the generation, whatever they send
-        later.
-        """
+        """Keep the members' metadata as of the start of a generation, whatever they send later."""
         self.generation_metadata = tuple(
             member.metadata(self.protocol) for member in self.members.values()
         )
@@ -210,6 +209,7 @@ class ClassicGroupLiveState:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def _count(self, member: ClassicGroupMember, step: int) -> None:
+        """Count the member's protocols in (`step` 1) or out (-1)."""
         for name, _ in member.protocols:
             count = self.protocol_counts.get(name, 0) + step
             if count:

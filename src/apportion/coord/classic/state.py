@@ -40,7 +40,10 @@ used yet.
 
 
 class ClassicGroup:
-    """One classic group. Only `replay.apply_classic_group` writes `saved`."""
+    """One classic group: its last saved generation, and what its members do now.
+
+    saved: only `replay.apply_classic_group` writes it.
+    """
 
     __slots__ = ("group_id", "live", "saved")
 
@@ -77,12 +80,11 @@ class ClassicGroup:
         return live.subscribed_topics is None or topic in live.subscribed_topics
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic`, committed at `committed_ms`, may expire (wall
-        ms); None while the group needs it.
+        """Return since when an offset of `topic` may expire (wall ms); None while it is needed.
 
-        Without members that is since the group became empty, or since the commit where that time is
-        unknown. With members it is the commit, if they are consumers, the group is stable and
-        nobody subscribes to the topic.
+        Without members that is since the group became empty, or since the commit (`committed_ms`)
+        where that time is unknown. With members it is the commit, if they are consumers, the group
+        is stable and nobody subscribes to the topic.
         """
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
@@ -123,15 +125,17 @@ class ClassicGroup:
         """Refuse nothing: the classic protocol lets everybody fetch offsets."""
 
     def check_offset_deletion(self) -> None:
-        """Refuse to delete offsets while the topics of the members are unknown. Errors:
-        NON_EMPTY_GROUP.
+        """Refuse OffsetDelete while members read topics that cannot be known.
+
+        Errors: NON_EMPTY_GROUP.
         """
         if not self.is_empty() and self.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise Refused(Code.NON_EMPTY_GROUP)
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """Return the deadline that a member's commit restarts and its timeout (ms); None for no
-        member.
+        """Return the deadline that a member's commit restarts, and its timeout (ms).
+
+        Returns None if there is no such member.
         """
         member = self.live.members.get(member_id)
         return (
@@ -169,7 +173,7 @@ class ClassicGroup:
         return member
 
     def check_generation(self, generation: int) -> None:
-        """Refuse a member of another generation.
+        """Refuse a member that names another generation, in SyncGroup, Heartbeat and OffsetCommit.
 
         Errors: REBALANCE_IN_PROGRESS for a generation that was lost in a crash (see the module),
         else ILLEGAL_GENERATION.
@@ -186,7 +190,7 @@ class ClassicGroup:
             )
 
     def to_record(self) -> CoordinatorRecord:
-        """Return the record of the live state."""
+        """Return the GroupMetadata record of the live state."""
         live = self.live
         value = GroupMetadataValue(
             protocol_type=live.protocol_type,
@@ -220,34 +224,40 @@ class ClassicGroup:
             saved.protocol,
             saved.current_state_timestamp,
         )
-        for said in saved.members:
+        for saved_member in saved.members:
             member = ClassicGroupMember(
-                said.member_id,
-                said.group_instance_id,
-                Caller(said.client_id, said.client_host),
+                saved_member.member_id,
+                saved_member.group_instance_id,
+                Caller(saved_member.client_id, saved_member.client_host),
                 saved.protocol_type,
             )
-            member.session_timeout_ms = said.session_timeout
+            member.session_timeout_ms = saved_member.session_timeout
+            # version 0 of the record has no rebalance timeout
             member.rebalance_timeout_ms = (
-                said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
+                saved_member.session_timeout
+                if saved_member.rebalance_timeout < 0
+                else saved_member.rebalance_timeout
             )
-            member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
-            member.assignment = bytes(said.assignment)
+            # The record has only the metadata of the chosen protocol. The others come back with
+            # the next JoinGroup.
+            member.protocols = ((saved.protocol or "", bytes(saved_member.subscription)),)
+            member.assignment = bytes(saved_member.assignment)
             live.add(member)
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
         live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
         live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Return the topics of all subscriptions of the generation; None if one is missing or
-        cannot be decoded.
+        """Return the topics of all subscriptions of the generation.
+
+        Returns None if one of them is missing or cannot be decoded.
         """
         if self.live.generation_metadata is None:
             return None
         try:
             subscriptions = [
-                decode(ConsumerProtocolSubscription, said)[1]
-                for said in self.live.generation_metadata
+                decode(ConsumerProtocolSubscription, metadata)[1]
+                for metadata in self.live.generation_metadata
             ]
         except DecodeError:
             return None
