@@ -55,6 +55,6 @@ def test_numbers_of_too_many_bits_are_bad() -> None:
 
 def test_a_function_without_a_cache_directory_is_compiled_all_the_same() -> None:
     """Numba finds no directory for source that lies in no file, just as in a read-only home."""
-    scope: dict = {}
+    scope: dict[str, Any] = {}
     exec("def doubled(number):\n    return 2 * number", scope)
     assert compile_on_first_use(scope["doubled"])(21) == 42
