@@ -66,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(
     markdown: str,
     page: Page,
-    config: MkDocsConfig,  # noqa: ARG001  mkdocs passes it to every hook
+    config: MkDocsConfig,
     files: Files,
 ) -> str:
     """Return the page with each link to a file of the repository as the site needs it."""
