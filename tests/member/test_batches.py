@@ -229,11 +229,15 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
 @pytest.mark.parametrize(
     ("fields", "now_ms", "why"),
     [
-        ({"epoch": 0}, 1_000, "the member has no place in the group yet (holds what it was given)"),
+        (
+            {"epoch": 0},
+            1_000,
+            "the member has no place in the group yet (uses exactly what it is assigned)",
+        ),
         (
             {"target": None},
             1_000,
-            "the member has no place in the group yet (holds what it was given)",
+            "the member has no place in the group yet (uses exactly what it is assigned)",
         ),
         (
             {"last_accepted_ms": None},

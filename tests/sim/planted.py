@@ -159,7 +159,7 @@ PLANTED = {
         Planted(
             "early-acknowledgement",
             "The member knows what it must give up, so it can say so in its next heartbeat.",
-            ((machine, "acknowledged", as_told),),
+            ((machine, "owned_or_offered", as_told),),
         ),
         Planted(
             "session-after-recovery",

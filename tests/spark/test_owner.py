@@ -16,10 +16,9 @@ from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.rule import MembershipFailed
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.requests import (
-    NO_GENERATION,
     ClassicSettings,
-    Generation,
     join_request,
     sync_request,
 )

@@ -14,7 +14,8 @@ from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -136,7 +137,7 @@ class Application(Client):
             assignors = tuple(CLIENT_ASSIGNORS[name]() for name in self.protocol_choice.assignors)
             return ClassicMember(replace(self._classic_settings(scenario), assignors=assignors))
         return ConsumerMember(
-            Settings(
+            ConsumerSettings(
                 group_id=self.group,
                 member_id=f"{self.name}.{self.incarnation}",
                 instance_id=self.instance_id,
