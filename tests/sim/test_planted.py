@@ -13,7 +13,7 @@ import pytest
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.batch.plan import LogBounds, PlanInput, StartingOffsets, plan_batch
-from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
 from apportion.member.consumer.machine import ConsumerMember

@@ -12,8 +12,8 @@ from apportion.client.consumer import Consumer
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.rule import MembershipFailed
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -347,7 +347,7 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
         with pytest.raises(
             AnotherSink,
             match=(
-                rf"group {group}: it has members \(1\) that have not said which sink they "
+                rf"group {group}: it has members \(1\) that have not reported which sink they "
                 r"write to"
             ),
         ):
