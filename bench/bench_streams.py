@@ -18,11 +18,11 @@ import numpy as np
 
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
-from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, Tasks
-from apportion.streams.assignor.high_availability import high_availability
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, SubscriptionInfo
 from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.task_assignment.client_states import AssignmentConfigs, ClientStates, Tasks
+from apportion.streams.task_assignment.high_availability import high_availability
 from apportion.streams.topology_parser import topology_of
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle

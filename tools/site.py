@@ -33,10 +33,15 @@ CODE_OR_LINK = re.compile(
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put every decision and every public module into the navigation."""
+    """Put every decision, every KIP and every public module into the navigation."""
     decisions = sorted(page.name for page in (ROOT / "docs" / "decisions").glob("0*.md"))
+    kips = sorted(
+        (page.name for page in (ROOT / "docs" / "kips").glob("kip-*.md")),
+        key=lambda name: int(name.removeprefix("kip-").removesuffix(".md")),
+    )
     many: dict[str, list[str | dict[str, str]]] = {
         "Decisions": [f"decisions/{name}" for name in ["README.md", *decisions]],
+        "KIPs": [f"kips/{name}" for name in ["README.md", *kips]],
         "API": [{name: f"reference/api/{name}.md"} for name in reference.modules()],
     }
     for section in config.nav or []:

@@ -1,139 +1,23 @@
 """`apportion streams describe` shows what the members of a Kafka Streams group say and are told."""
 
-import json
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from types import SimpleNamespace
-
-import pytest
-from typer.testing import CliRunner
-
-from apportion.cli.main import app
-from apportion.cli.streams import group_names
-from apportion.client.cluster import Cluster
-from apportion.errors import Code
-from apportion.server.embedded import EmbeddedBroker
-from apportion.streams.metadata.codec import encode_assignment, encode_subscription
+from apportion.streams.metadata.codec import encode_assignment
 from apportion.streams.metadata.model import (
     OFFSET_UNKNOWN,
     RUNNING,
     AssignmentInfo,
     AssignorError,
-    SubscriptionInfo,
     TaskId,
 )
-from apportion.topics import TopicIdPartition
 from apportion.topics import TopicPartition as Partition
-from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
+from tests.cli.streams_groups import as_json, asked, assignment, group, subscription
 
 OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
 OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
-
-
-@pytest.fixture(scope="module")
-def broker():
-    """A broker with `t`, two partitions of two records each, that waits a moment for all members;
-    and its clients by client id.
-    """
-    with EmbeddedBroker(group_initial_rebalance_delay_ms=250) as broker:
-        clusters = {name: Cluster(broker.bootstrap, client_id=name) for name in ("one", "two")}
-        topic = clusters["one"].create_topic("t", 2)
-        places = [TopicIdPartition("t", topic.id, number) for number in range(2)]
-        for place in places:
-            clusters["one"].produce(
-                place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
-            )
-        yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, places=places)
-        for cluster in clusters.values():
-            cluster.close()
-
-
-def subscription(used, supported=-1, **more):
-    info = SubscriptionInfo(used, supported, **more)
-    return encode(ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info)))
-
-
-def assignment(partitions, used, **more):
-    """What a member is given: these partitions of `t`."""
-    info = AssignmentInfo(used, **more)
-    given = (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),)
-    return encode(
-        ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info))
-    )
-
-
-def ask_to_join(
-    cluster, group_id, instance_id, metadata, protocol="stream", protocol_type="consumer"
-):
-    return cluster.call(
-        JoinGroupRequest(
-            group_id=group_id,
-            session_timeout_ms=60_000,
-            rebalance_timeout_ms=60_000,
-            group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocols=(JoinGroupRequestProtocol(name=protocol, metadata=metadata),),
-        ),
-        coordinator=group_id,
-    )
-
-
-@contextmanager
-def group(broker, group_id, each, **more):
-    """A stable classic group of these members, each its client id, its subscription and its
-    assignment; their member ids.
-    """
-    with ThreadPoolExecutor() as threads:
-        asked = [
-            threads.submit(
-                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more
-            )
-            for number, (client, said, _) in enumerate(each)
-        ]
-        joined = [each.result() for each in asked]
-    ids = [each.member_id for each in joined]
-    assert {each.generation_id for each in joined} == {1}
-    given = tuple(
-        SyncGroupRequestAssignment(member_id=member, assignment=told)
-        for member, (_, _, told) in zip(ids, each, strict=True)
-    )
-    sync = SyncGroupRequest(
-        group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given
-    )
-    assert (
-        broker.clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
-    )
-    yield ids
-    leaving = tuple(MemberIdentity(member_id=member) for member in ids)
-    broker.clusters["one"].call(
-        LeaveGroupRequest(group_id=group_id, members=leaving), coordinator=group_id
-    )
-
-
-def asked(broker, group_id, *more):
-    """Exit code, and the lines on stdout or stderr, of the command on that group."""
-    result = CliRunner().invoke(
-        app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more]
-    )
-    return result.exit_code, [line.rstrip() for line in result.output.splitlines()]
-
-
-def as_json(broker, group_id):
-    result = CliRunner().invoke(
-        app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap]
-    )
-    assert (result.exit_code, result.stderr) == (0, "")
-    return json.loads(result.stdout)
 
 
 def upgrading():
@@ -387,42 +271,6 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
     ]
 
 
-def test_a_group_that_rebalances_is_shown_by_name(broker):
-    cluster = broker.clusters["one"]
-    joined = ask_to_join(cluster, "between", "seat", subscription(11, 11))
-    code, lines = asked(broker, "between")
-    found = as_json(broker, "between")
-    who = (MemberIdentity(member_id=joined.member_id),)
-    cluster.call(LeaveGroupRequest(group_id="between", members=who), coordinator="between")
-    assert (code, lines) == (
-        0,
-        [
-            "between: a classic group, CompletingRebalance, 1 consumer",
-            "It is rebalancing, and a broker tells only of a stable group what its "
-            "members say: ask again in a moment.",
-            "  consumers  one at 127.0.0.1, instance seat",
-        ],
-    )
-    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
-    assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (
-        False,
-        None,
-        joined.member_id,
-    )
-
-
-def test_a_group_without_members_is_empty(broker):
-    broker.clusters["one"].commit("empty", {broker.places[0]: 1})
-    assert asked(broker, "empty") == (
-        0,
-        [
-            "empty: a classic group, Empty, 0 consumers",
-            "It has no members: no instance of the application is running. `apportion "
-            "groups describe` shows its offsets.",
-        ],
-    )
-
-
 def test_lag_is_unknown_where_tasks_are(broker):
     broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
@@ -440,78 +288,3 @@ def test_lag_is_unknown_where_tasks_are(broker):
         found, (_, lines) = as_json(broker, "later"), asked(broker, "later")
     assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
     assert "  active     not known" in lines
-
-
-def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
-    sentence = (
-        "there is no group 'nobody': that is the application.id, and `apportion groups list` "
-        "shows what there is"
-    )
-    assert asked(broker, "nobody") == (1, [f"apportion streams: {sentence}"])
-
-
-@pytest.mark.parametrize(
-    ("more", "spoken"),
-    [
-        ({"protocol": "range"}, "protocol type 'consumer', protocol 'range'"),
-        (
-            {"protocol_type": "connect", "protocol": "sessioned"},
-            "protocol type 'connect', protocol 'sessioned'",
-        ),
-    ],
-)
-def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
-    name = f"others-{more['protocol']}"
-    with group(broker, name, [("one", b"", b"")], **more):
-        assert asked(broker, name) == (
-            1,
-            [
-                f"apportion streams: '{name}' is no group of Kafka Streams ({spoken}); "
-                "`apportion groups describe` shows it"
-            ],
-        )
-
-
-def test_a_consumer_group_of_kip_848_is_told_as_one(broker):
-    join = {
-        "group_id": "modern",
-        "member_id": "m",
-        "subscribed_topic_names": ("t",),
-        "topic_partitions": (),
-    }
-    cluster = broker.clusters["one"]
-    request = ConsumerGroupHeartbeatRequest(**join, member_epoch=0, rebalance_timeout_ms=60_000)
-    assert cluster.call(request, coordinator="modern").error_code == Code.NONE
-    sentence = (
-        "'modern' is no classic group but a consumer group of KIP-848; `apportion groups "
-        "describe` shows it"
-    )
-    assert asked(broker, "modern") == (1, [f"apportion streams: {sentence}"])
-    cluster.call(
-        ConsumerGroupHeartbeatRequest(group_id="modern", member_id="m", member_epoch=-1),
-        coordinator="modern",
-    )
-
-
-def test_an_address_that_is_none_is_refused_in_one_sentence(broker):
-    result = CliRunner().invoke(app, ["streams", "describe", "g", "--bootstrap", "bogus"])
-    assert (result.exit_code, result.output) == (
-        2,
-        "apportion streams: bootstrap server 'bogus' is not host:port\n",
-    )
-
-
-def test_names_of_groups_are_completed(broker):
-    with group(broker, "tab", [("one", subscription(11, 11), assignment((), 11))]):
-        words = f"apportion streams describe --bootstrap {broker.bootstrap} tab"
-        environment = {
-            "_APPORTION_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": "5",
-        }
-        completed = CliRunner().invoke(app, [], prog_name="apportion", env=environment)
-    assert completed.output.split() == ["tab"]
-
-
-def test_nothing_is_completed_where_nobody_answers():
-    assert [group_names(bootstrap, "") for bootstrap in ("bogus", "127.0.0.1:1")] == [[], []]

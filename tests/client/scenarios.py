@@ -2,23 +2,20 @@
 real Kafka in tests/kafka.
 
 Each scenario takes `bootstrap`, the address of a broker whose sessions last some seconds, and makes
-a topic and a group of its own. `membership` and `options` say which kind of member plays it:
-KIP-848 here, classic where a module has fixtures of its own.
+a topic and a group of its own. `membership` says which kind of member plays it: KIP-848 here,
+classic where a module has a fixture of its own.
 """
 
-import time
 from itertools import count
 from uuid import uuid4
 
 import pytest
 
-import apportion
 from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.membership import MembershipState
-from apportion.topics import TopicPartition
 from apportion.wire.batch import decode_batch, encode_batch
 
 PATIENT_MS = 60_000
@@ -60,12 +57,6 @@ def membership():
 
 
 @pytest.fixture
-def options():
-    """The options of a Consumer."""
-    return {}
-
-
-@pytest.fixture
 def keeps():
     """Whether members keep during a rebalance what stays with them; if not, they give back
     everything.
@@ -79,7 +70,7 @@ def sessions(bootstrap, topic, group, membership):
     running = []
 
     def start(**settings):
-        session = Session(Cable(bootstrap), group, [topic.name], **membership(), **settings)
+        session = GroupMembership(Cable(bootstrap), group, [topic.name], **membership(), **settings)
         session.start()
         running.append(session)
         return session
@@ -291,7 +282,7 @@ def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster,
     ):
         list(cluster.fetch_range(place, 40, 50))
     with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
-        list(cluster.fetch_range(place, 5, 20, patience_ms=700))
+        list(cluster.fetch_range(place, 5, 20, timeout_ms=700))
 
 
 def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
@@ -302,7 +293,7 @@ def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
     cluster.forget_leader(place)
     with pytest.raises(Refused) as refusal:
-        cluster.list_offsets([place], LATEST, patience_ms=10_000)
+        cluster.list_offsets([place], LATEST, timeout_ms=10_000)
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)
     assert again.id != topic.id
@@ -317,162 +308,3 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, 
     assert cluster.grow_topic(topic.name, 6).partitions == 6
     view = settled(session, 6)
     assert session.resolve_names(view.owned) == partitions_of(topic._replace(partitions=6))
-
-
-def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
-    bootstrap, options, cluster, topic, group
-):
-    fill(cluster, topic, each=10)
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
-    ) as consumer:
-        first = []
-        for record in consumer:
-            first.append(record)
-            if len(first) == 25:
-                break
-        consumer.commit()
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
-    ) as consumer:
-        rest = []
-        while len(rest) < 15:
-            rest += consumer.poll(5_000)
-        assert consumer.poll(300) == []
-        partition = consumer.assignment[0]
-        assert (consumer.position(partition), len(consumer.assignment)) == (10, 4)
-    seen = [(record.partition, record.offset) for record in first + rest]
-    assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
-    assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (
-        topic.name,
-        1_000,
-        b"key",
-        (),
-    )
-
-
-def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, topic, group):
-    with apportion.Consumer(bootstrap, group, topics=topic.name, **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
-        assert {partition.topic for partition in consumer.assignment} == {topic.name}
-
-
-def test_two_consumers_share_and_are_told_what_comes_and_goes(
-    bootstrap, options, topic, group, keeps
-):
-    told = []
-
-    def listener(who, what):
-        return lambda partitions: told.append((who, what, len(partitions)))
-
-    def consumer(who):
-        callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
-        return apportion.Consumer(
-            bootstrap,
-            group,
-            topics=[topic.name],
-            auto_offset_reset="earliest",
-            **callbacks,
-            **options,
-        )
-
-    first = consumer("first")
-    while len(first.assignment) < 4:
-        first.poll(100)
-    second = consumer("second")
-    while (len(first.assignment), len(second.assignment)) != (2, 2):
-        first.poll(100)
-        second.poll(100)
-    second.close()
-    while len(first.assignment) < 4:
-        first.poll(100)
-    first.close()
-    there, back = (2, 2) if keeps else (4, 4)
-    shared = [] if keeps else [("first", "on_assigned", 2), ("first", "on_revoked", 2)]
-    assert told[:2] == [("first", "on_assigned", 4), ("first", "on_revoked", there)]
-    assert sorted(told[2:]) == sorted(
-        [
-            *shared,
-            ("second", "on_assigned", 2),
-            ("second", "on_revoked", 2),
-            ("first", "on_assigned", back),
-            ("first", "on_revoked", 4),
-        ]
-    )
-
-
-def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
-    bootstrap, options, topic, group
-):
-    patient = {"max_poll_interval_ms": 1_000, **options}
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient
-    ) as consumer:
-        while len(consumer.assignment) < 4:
-            consumer.poll(100)
-        life = consumer.session.status().incarnation
-        assert consumer.poll(2_500) == []
-        assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (
-            life,
-            4,
-        )
-
-
-def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
-    fill(cluster, topic, each=3)
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
-    ) as consumer:
-        while len(consumer.assignment) < 4:
-            consumer.poll(100)
-        consumer.commit(dict.fromkeys(consumer.assignment, 0))
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
-        seen, deadline = 0, time.monotonic() + 30
-        while seen < 12 and time.monotonic() < deadline:
-            seen += len(consumer.poll(0))
-    assert seen == 12
-
-
-def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
-    bootstrap, options, cluster, topic, group
-):
-    fill(cluster, topic, each=3)
-    with apportion.Consumer(
-        bootstrap,
-        group,
-        topics=[topic.name],
-        auto_offset_reset="earliest",
-        auto_commit=True,
-        **options,
-    ) as consumer:
-        seen = 0
-        while seen < 12:
-            seen += len(consumer.poll(5_000))
-    assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 3)
-
-
-def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
-    bootstrap, options, topic, group
-):
-    with (
-        apportion.Consumer(
-            bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
-        ) as consumer,
-        pytest.raises(Refused, match="auto_offset_reset is 'error'"),
-    ):
-        for _ in range(100):
-            consumer.poll(1_000)
-
-
-def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, options, topic, group):
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
-        consumer.commit({TopicPartition(topic.name, 1): 41})
-        assert consumer.committed(
-            [TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]
-        ) == {
-            TopicPartition(topic.name, 1): 41,
-            TopicPartition(topic.name, 2): None,
-        }

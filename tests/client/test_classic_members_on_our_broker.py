@@ -1,5 +1,5 @@
-"""Our classic member, session and Consumer on our own broker: every scenario of scenarios.py, eager
-and cooperative, and of classic_scenarios.py.
+"""Our classic member, session and Consumer on our own broker: every scenario of scenarios.py and
+consumer_scenarios.py, eager and cooperative, and of classic_scenarios.py.
 """
 
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from apportion.server.embedded import EmbeddedBroker
 from tests.client.adopting import adopt
 
-adopt(globals(), "scenarios", "classic_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 
 
 @pytest.fixture(scope="module")

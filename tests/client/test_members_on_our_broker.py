@@ -1,11 +1,12 @@
-"""Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py."""
+"""Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py and
+consumer_scenarios.py."""
 
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
 from tests.client.adopting import adopt
 
-adopt(globals(), "scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios")
 
 
 @pytest.fixture(scope="module")

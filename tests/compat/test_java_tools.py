@@ -53,71 +53,68 @@ def batches_in(data):
     return data[:end]
 
 
-def test_java_producers_consumers_and_admins_work(served, java, tmp_path):
+def create_topic(java, served):
+    """The topic `t` with three partitions, made by Kafka's own tool."""
     to = ("--bootstrap-server", served.bootstrap)
-    java(
-        "TopicCommand",
-        *to,
-        "--create",
-        "--topic",
-        "t",
-        "--partitions",
-        "3",
-        "--replication-factor",
-        "1",
-    )
+    counts = ("--partitions", "3", "--replication-factor", "1")
+    java("TopicCommand", *to, "--create", "--topic", "t", *counts)
+    return to
+
+
+def produce_and_consume(java, served, to):
+    """`COUNT` records are written to `t` and read by the group `g`: (topic, partition, end)."""
+    props = (f"bootstrap.servers={served.bootstrap}", "compression.type=lz4")
+    load = ("--num-records", str(COUNT), "--record-size", "100", "--throughput", "-1")
+    printed = java("ProducerPerformance", "--topic", "t", *load, "--producer-props", *props)
+    assert any(line.startswith(f"{COUNT} records sent") for line in printed)
+    member = ("--group", "g", "--consumer-property", "group.protocol=consumer")
+    read = ("--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "60000")
+    lines = java("consumer.ConsoleConsumer", *to, "--topic", "t", *read, *member)
+    assert len([line for line in lines if len(line) == 100]) == COUNT
+    return [tuple(line.split(":")) for line in java("GetOffsetShell", *to, "--topic", "t")]
+
+
+def described_partitions(java, to):
+    """(partition, committed offset, end, lag) of each partition that the group `g` reads."""
+    lines = java(GROUPS, *to, "--describe", "--group", "g")
+    return [tuple(line.split()[2:6]) for line in lines if line.startswith("g t ")]
+
+
+def test_java_admins_create_topics_and_see_features(served, java):
+    to = create_topic(java, served)
     described = java("TopicCommand", *to, "--describe", "--topic", "t")
     assert re.fullmatch(
         r"Topic: t TopicId: \S{22} PartitionCount: 3 ReplicationFactor: 1 Configs:.*", described[0]
     )
-
-    props = (f"bootstrap.servers={served.bootstrap}", "compression.type=lz4")
-    load = ("--num-records", str(COUNT), "--record-size", "100", "--throughput", "-1")
-    said = java("ProducerPerformance", "--topic", "t", *load, "--producer-props", *props)
-    assert any(line.startswith(f"{COUNT} records sent") for line in said)
-    ends = [line.split(":") for line in java("GetOffsetShell", *to, "--topic", "t")]
-    assert sum(int(end) for _, _, end in ends) == COUNT
-
-    member = ("--group", "g", "--consumer-property", "group.protocol=consumer")
-    read = ("--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "60000")
-    assert (
-        len(
-            [
-                line
-                for line in java("consumer.ConsoleConsumer", *to, "--topic", "t", *read, *member)
-                if len(line) == 100
-            ]
-        )
-        == COUNT
-    )
-
-    assert java(GROUPS, *to, "--list") == ["g"]
-    lags = [
-        line.split()[2:6]
-        for line in java(GROUPS, *to, "--describe", "--group", "g")
-        if line.startswith("g t ")
-    ]
-    assert sorted(lags) == sorted([partition, end, end, "0"] for _, partition, end in ends)
-    java(
-        GROUPS, *to, "--group", "g", "--topic", "t", "--reset-offsets", "--to-earliest", "--execute"
-    )
-    lags = [
-        line.split()[3]
-        for line in java(GROUPS, *to, "--describe", "--group", "g")
-        if line.startswith("g t ")
-    ]
-    assert lags == ["0"] * 3
-    assert "successful" in java(GROUPS, *to, "--delete", "--group", "g")[-1]
     features = java("FeatureCommand", *to, "describe")
     assert any(
         line.startswith("Feature: group.version SupportedMinVersion: 0 SupportedMaxVersion: 1")
         for line in features
     )
 
-    grown = next(
-        path for path in sorted((served.data_dir / "topics").glob("*/__consumer_offsets-*/*.log"))
+
+def test_java_producers_and_consumers_work_and_admins_reset_and_delete_their_group(served, java):
+    to = create_topic(java, served)
+    ends = produce_and_consume(java, served, to)
+    assert sum(int(end) for _, _, end in ends) == COUNT
+    assert java(GROUPS, *to, "--list") == ["g"]
+    assert sorted(described_partitions(java, to)) == sorted(
+        (partition, end, end, "0") for _, partition, end in ends
     )
-    # without the room that the file has grown by, which the tool takes for a broken batch
+    reset = ("--reset-offsets", "--to-earliest", "--execute")
+    java(GROUPS, *to, "--group", "g", "--topic", "t", *reset)
+    assert [offset for _, offset, _, _ in described_partitions(java, to)] == ["0"] * 3
+    assert "successful" in java(GROUPS, *to, "--delete", "--group", "g")[-1]
+
+
+def test_javas_tool_reads_the_log_of_the_offsets_topic(served, java, tmp_path):
+    produce_and_consume(java, served, create_topic(java, served))
+    grown = next(
+        path
+        for path in sorted((served.data_dir / "topics").glob("*/__consumer_offsets-*/*.log"))
+        if batches_in(path.read_bytes())
+    )
+    # without the zeros by which the file has grown in advance: the tool takes them for a torn batch
     log = tmp_path / grown.name
     log.write_bytes(batches_in(grown.read_bytes()))
     dumped = "\n".join(java("DumpLogSegments", "--offsets-decoder", "--files", str(log)))

@@ -7,9 +7,15 @@ from coordworld import World
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 
 
 class ClassicWorld(World):
@@ -121,3 +127,33 @@ class Player:
         if answer.error_code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.member_id, self.generation = answer.member_id, answer.generation_id
             self.protocol = answer.protocol_name or self.protocol
+
+
+TOO_LONG = "x" * 32768
+
+
+def seated(world, player, assignment=b"all", version=9):
+    """The player is the only member of a stable group."""
+    ask(world, player, player.joining(), version)
+    if player.generation < 0 and player.member_id:
+        ask(world, player, player.joining(), version)
+    world.advance(0)
+    player.hear_join(world.heard.pop()[1])
+    world.heard.clear()
+    world.ask(player.syncing([(player.member_id, assignment)]), 5)
+    world.heard.clear()
+    return player
+
+
+def ask(world, player, request, version=9):
+    """The answer to the player's request, if it has one."""
+    world.heard.clear()
+    world.ask(request, version, player.name)
+    answers = [answer for _, answer in world.heard]
+    if answers and isinstance(answers[0], JoinGroupResponse):
+        player.hear_join(answers[0])
+    return answers[0] if answers else None
+
+
+def subscription(*names):
+    return consumer_serde.encode(ConsumerProtocolSubscription(topics=names, user_data=None))

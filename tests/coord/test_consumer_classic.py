@@ -2,97 +2,32 @@
 what they may commit.
 """
 
-from time import process_time
-
 import pytest
+from classic_requests import (
+    assignment,
+    beat,
+    join,
+    leave,
+    members,
+    subscription,
+    sync,
+    world_with_one_consumer,
+)
 from coordworld import topic_id, topics
-from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
+from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient
 
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartition,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 @pytest.fixture
 def world():
-    """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does
-    nothing.
-    """
-    world = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
-    world.c = ConsumerClient(world, "c", ("foo",))
-    world.c.act()
-    return world
-
-
-def subscription(version=3, **facts):
-    return consumer_serde.encode(
-        ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version
-    )
-
-
-def join(world, member_id="m", version=9, **facts):
-    """The answer to a join as `range`; said: the bytes of its subscription, names: its
-    protocols.
-    """
-    said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
-    facts = {
-        "group_id": "g",
-        "session_timeout_ms": SESSION_MS,
-        "rebalance_timeout_ms": REBALANCE_MS,
-        "member_id": member_id,
-        "protocol_type": "consumer",
-        "protocols": tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names),
-    } | facts
-    return world.send(JoinGroupRequest(**facts), version)
-
-
-def sync(world, generation, member_id="m", version=5, **facts):
-    facts = {"protocol_type": "consumer", "protocol_name": "range"} | facts
-    return world.send(
-        SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts),
-        version,
-    )
-
-
-def beat(world, generation, member_id="m", instance_id=None):
-    request = HeartbeatRequest(
-        group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id
-    )
-    return Code(world.send(request, 4).error_code)
-
-
-def leave(world, *named, version=5):
-    members = tuple(
-        MemberIdentity(member_id=member_id, group_instance_id=instance)
-        for member_id, instance in named
-    )
-    return [
-        Code(each.error_code)
-        for each in world.send(LeaveGroupRequest(group_id="g", members=members), version).members
-    ]
-
-
-def members(world):
-    return sorted(world.group().saved.members)
-
-
-def assignment(version, *indexes):
-    parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes),) if indexes else ()
-    return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
+    return world_with_one_consumer()
 
 
 @pytest.mark.parametrize("said_version", [0, 1, 2, 3])
@@ -179,61 +114,6 @@ def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_
     assert (m.generation, len(m.owned), m.next) == (generation + 1, 2, "beat")
 
 
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        ({"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        ({"names": ()}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        ({"names": ("sticky", "roundrobin")}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        ({"said": b"\0"}, Code.UNKNOWN_SERVER_ERROR),
-        ({"said": b"\0", "group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
-        ({"said": b"\0", "group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
-        ({"session_timeout_ms": 10}, Code.INVALID_SESSION_TIMEOUT),
-        ({"group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
-        ({"group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
-        ({"member_id": "x" * 40_000}, Code.INVALID_REQUEST),
-    ],
-)
-def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code):
-    join(world, "", group_instance_id="i1")
-    before = len(world.log)
-    answer = join(world, **facts)
-    # what no group was asked about is answered as anywhere
-    echoed = "m" if code is Code.INVALID_SESSION_TIMEOUT else ""
-    assert answer == JoinGroupResponse(error_code=int(code), protocol_name=None, member_id=echoed)
-    assert len(world.log) == before
-
-
-def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(world):
-    assert (
-        join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
-    )
-    assert (
-        join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code
-        == Code.INCONSISTENT_GROUP_PROTOCOL
-    )
-
-
-def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(world):
-    began = process_time()
-    assert (
-        join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
-    )
-    took, began = process_time() - began, process_time()
-    assert {join(world, "n", names=["b"]).error_code for _ in range(200)} == {
-        Code.INCONSISTENT_GROUP_PROTOCOL
-    }
-    assert process_time() - began < took
-
-
-def test_a_full_group_takes_nobody_but_its_members():
-    world = MixedWorld(GroupSettings(group_consumer_max_size=1), topics(foo=4))
-    ConsumerClient(world, "c", ("foo",)).act()
-    assert join(world).error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert join(world, "", group_instance_id="i1").error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert join(world, "c").error_code == Code.NONE
-
-
 def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_back(world):
     answer = join(world, "")
     assert (answer.error_code, bool(answer.member_id), members(world)) == (
@@ -252,46 +132,6 @@ def test_a_subscription_with_or_without_a_rack_is_heard(world, rack):
     """KAFKA-20778."""
     assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
     assert world.group().saved.members["m"].metadata.rack_id == rack
-
-
-@pytest.mark.parametrize(
-    ("generation", "member_id", "facts", "code"),
-    [
-        (3, "nobody", {}, Code.UNKNOWN_MEMBER_ID),
-        (2, "c", {}, Code.UNKNOWN_MEMBER_ID),
-        (3, "m", {"group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
-        (3, "m", {"group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
-        (2, "m", {"protocol_type": "connect"}, Code.ILLEGAL_GENERATION),
-        (3, "m", {"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        (3, "m", {"protocol_name": "sticky"}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        (3, "m", {}, Code.REBALANCE_IN_PROGRESS),
-    ],
-)
-def test_syncs_are_refused_in_the_order_of_kafka(world, generation, member_id, facts, code):
-    join(world)
-    join(world, "", group_instance_id="i1")
-    assert sync(world, generation, member_id, **facts).error_code == code
-
-
-def test_heartbeats_are_refused_in_the_order_of_kafka(world):
-    join(world)
-    join(world, "", group_instance_id="i1")
-    asked = [
-        (3, "nobody", None),
-        (2, "c", None),
-        (3, "m", "i9"),
-        (3, "m", "i1"),
-        (2, "m", None),
-        (3, "m", None),
-    ]
-    assert [beat(world, *each) for each in asked] == [
-        Code.UNKNOWN_MEMBER_ID,
-        Code.UNKNOWN_MEMBER_ID,
-        Code.UNKNOWN_MEMBER_ID,
-        Code.FENCED_INSTANCE_ID,
-        Code.ILLEGAL_GENERATION,
-        Code.REBALANCE_IN_PROGRESS,
-    ]
 
 
 def test_members_leave_in_a_batch_with_one_new_epoch(world):

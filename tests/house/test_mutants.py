@@ -12,6 +12,7 @@ from tools.mutation import Mutant, Point, changes_code, compiled, mutant_or_none
 from tools.trial import Tree
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "apportion"
 
 SOURCE = dedent('''
     """Words - words."""
@@ -258,3 +259,14 @@ def test_survivors_are_explained_by_their_change():
 def test_the_explanations_are_in_order():
     known = explanations(SURVIVORS.read_text())
     assert {reason for reason, _ in known.values()} <= set(REASONS)
+
+
+def test_every_explained_line_is_in_its_file():
+    """An explanation whose line has changed explains nothing: the mutant has another name now."""
+    stale = [
+        (file, line)
+        for file, before, _ in explanations(SURVIVORS.read_text())
+        for line in before.splitlines()
+        if line not in {each.strip() for each in (PACKAGE / file).read_text().splitlines()}
+    ]
+    assert stale == []

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
@@ -56,7 +58,7 @@ def test_every_module_that_a_page_names_is_there():
     is.
     """
     roots = (ROOT, ROOT / "src" / "apportion", ROOT / "tests", ROOT / "tests" / "kafka")
-    named = re.compile(r"`([a-z_]+/[a-z_/]+\.py)\b")
+    named = re.compile(r"`([a-z_]+/[a-z_/0-9]+\.py)\b")
     living = [
         page for page in pages() if not {"decisions", "changelog.d", "rooms.md"} & set(page.parts)
     ]
@@ -64,3 +66,21 @@ def test_every_module_that_a_page_names_is_there():
     assert [
         fault for fault in faults if not any((root / fault[1]).exists() for root in roots)
     ] == []
+
+
+def test_every_commit_that_contributors_shall_read_has_that_subject():
+    cited = re.findall(
+        r"`([0-9a-f]{7})`\s+\(([^)]+)\)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
+    )
+    assert len(cited) == 4
+    if (ROOT / ".git" / "shallow").exists():
+        pytest.skip("a shallow clone has no history to compare with")
+    command = ["git", "log", "--no-walk", "--format=%h %s", "--abbrev=7"]
+    log = subprocess.run(
+        [*command, *(commit for commit, _ in cited)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert sorted(log) == sorted(f"{commit} {' '.join(words.split())}" for commit, words in cited)

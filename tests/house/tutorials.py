@@ -75,14 +75,14 @@ def is_as_shown(printed: str, shown: str) -> bool:
 class Walk:
     """One reader in one directory; `close` ends the terminals that are still at work."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, columns: int = 80) -> None:
         self.directory = directory
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = str(free.getsockname()[1])
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = os.environ | {
             "PATH": path,
-            "COLUMNS": "80",
+            "COLUMNS": str(columns),
             "JAVA_TOOL_OPTIONS": QUICK_JVM,
         }
         for name in [name for name in os.environ if name.startswith(("PYTEST_", "PYSPARK_"))]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.client.adopting import adopt
 
-adopt(globals(), "scenarios", "classic_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.classic_intended import INTENDED
+from tests.kafka.differential.classic_members import pulsing
 from tests.kafka.differential.classic_play import exchange, play_waiting
-from tests.kafka.differential.classic_scripts import ClassicScript, pulsing
+from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.classic_steps import (
     RANGE,
     ROUND_ROBIN,

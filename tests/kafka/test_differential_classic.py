@@ -22,7 +22,7 @@ from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
 from tests.kafka.differential.classic_play import play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.compare import side_by_side
-from tests.kafka.differential.mixed_scripts import MixedAuthor
+from tests.kafka.differential.mixed_scripts import MixedScript
 
 SCRIPTS = int(os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", "200"))
 FIRST = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
@@ -42,7 +42,7 @@ def sides(kafka):
 
 AUTHORS = {
     "classic": lambda seed, token, theirs: ClassicScript(seed, token),
-    "mixed": MixedAuthor,
+    "mixed": MixedScript,
 }
 
 

@@ -1,12 +1,12 @@
 """Our member, session, cluster and Consumer on a real Apache Kafka: every scenario of
-tests/client/scenarios.py.
+tests/client/scenarios.py and consumer_scenarios.py.
 """
 
 import pytest
 
 from tests.client.adopting import adopt
 
-adopt(globals(), "scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios")
 
 
 @pytest.fixture

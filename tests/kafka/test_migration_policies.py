@@ -19,7 +19,7 @@ from tests.kafka.differential.classic_play import exchange, play_waiting
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.crowd import subscription
-from tests.kafka.differential.mixed_scripts import MixedAuthor
+from tests.kafka.differential.mixed_scripts import MixedScript
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def test_mixed_scripts_agree_under_every_policy(sides, policy):
     reports, unsteady = [], []
     for seed in range(FIRST, FIRST + SCRIPTS):
         for token in (f"{policy}-{time.time_ns()}", f"again-{time.time_ns()}"):
-            author = MixedAuthor(seed, token, sides[1])
+            author = MixedScript(seed, token, sides[1])
             played = play_waiting(seed, 30, author, sides, INTENDED)
             if not played.disagreements:
                 break

@@ -1,13 +1,9 @@
-"""A group's sink in the metadata of a real Apache Kafka's offsets, and who is refused by it, by
-both protocols.
-"""
+"""A sink in the offset metadata of a real Apache Kafka, and the members that its group refuses."""
 
 import pytest
 
-from tests.spark.test_owner import (  # the same scenarios, on the `broker` of this module
-    cluster,
-    owner_of,
-    protocol,
+from tests.spark.batch_members import batch_member_of, cluster, protocol
+from tests.spark.test_group_sink import (  # the same scenarios, on the `broker` of this module
     test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition,
     test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds,
     test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on,
@@ -16,8 +12,8 @@ from tests.spark.test_owner import (  # the same scenarios, on the `broker` of t
 )
 
 __all__ = [
+    "batch_member_of",
     "cluster",
-    "owner_of",
     "protocol",
     "test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition",
     "test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds",

@@ -158,7 +158,9 @@ BROKER = {
     "group.max.session.timeout.ms": OF_ITS_SESSION,
     "group.max.size": f"{SETTINGS}test_a_classic_group_has_no_more_members_than_it_may",
     "group.min.session.timeout.ms": OF_ITS_SESSION,
-    "listeners": f"{SOCKETS}test_a_broker_that_cannot_listen_leaves_the_directory_free",
+    "listeners": (
+        "server/test_endings.py::test_a_broker_that_cannot_listen_leaves_the_directory_free"
+    ),
     "log.message.timestamp.after.max.ms": BOUNDS,
     "log.message.timestamp.before.max.ms": BOUNDS,
     "log.message.timestamp.type": f"{APPEND_TIME}test_the_brokers_setting_is_the_default_of_topics",

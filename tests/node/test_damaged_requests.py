@@ -51,25 +51,16 @@ from apportion.wire.table import APIS, api_of, decode_request, encode_request
 TOPIC_ID = bytes(range(16))
 
 
-def whole_requests(kit):
-    """Requests that do as much as possible."""
-    beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
-    owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
-    commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-    join = {
-        "group_id": "c",
-        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),),
-        "protocol_type": "consumer",
-    }
-    seat = {"group_id": "c", "generation_id": 1, "member_id": "c", "group_instance_id": None}
-    places = (
+def requests_about_topics(kit):
+    """Requests that do as much as possible with the topic "t"."""
+    offsets = (
         ListOffsetsPartition(partition_index=0, timestamp=-1),
         ListOffsetsPartition(partition_index=0, timestamp=7),
     )
     return [
         kit.produce("t", kit.batch(b"a", b"b")),
         kit.fetch("t"),
-        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=places),)),
+        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=offsets),)),
         MetadataRequest(topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new"))),
         CreateTopicsRequest(
             topics=(CreatableTopic(name="u", num_partitions=2, replication_factor=1),)
@@ -90,6 +81,21 @@ def whole_requests(kit):
         ),
         FindCoordinatorRequest(coordinator_keys=("g",)),
         InitProducerIdRequest(transactional_id=None),
+    ]
+
+
+def requests_about_groups():
+    """Requests that do as much as possible with a consumer group "g" and a classic group "c"."""
+    beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
+    owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
+    commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    join = {
+        "group_id": "c",
+        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),),
+        "protocol_type": "consumer",
+    }
+    member = {"group_id": "c", "generation_id": 1, "member_id": "c", "group_instance_id": None}
+    return [
         ConsumerGroupHeartbeatRequest(
             member_epoch=0, subscribed_topic_names=("t",), topic_partitions=(), **beat
         ),
@@ -120,9 +126,9 @@ def whole_requests(kit):
             protocol_type="consumer",
             protocol_name="range",
             assignments=(SyncGroupRequestAssignment(member_id="c", assignment=b"x"),),
-            **seat,
+            **member,
         ),
-        HeartbeatRequest(**seat),
+        HeartbeatRequest(**member),
         LeaveGroupRequest(
             group_id="c", members=(MemberIdentity(member_id="", group_instance_id="i"),)
         ),
@@ -168,7 +174,7 @@ def frame_of(request, back, places, cut):
 def test_no_damage_breaks_a_node(kit, damaged):
     play = kit.Play()
     play.create("t", 3)
-    requests = whole_requests(kit)
+    requests = [*requests_about_topics(kit), *requests_about_groups()]
     for which, *damage in damaged:
         try:
             incoming = decode_request(frame_of(requests[which], *damage))

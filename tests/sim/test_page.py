@@ -37,7 +37,7 @@ def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
 def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     shown = re.search(
-        r"```\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text()
+        r"```console\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text()
     )
     printed = CliRunner().invoke(app, shown[1].split()).stdout
     lines = "\n".join(line.rstrip() for line in printed.splitlines()) + "\n"

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.batch_members import batch_member_of, cluster, protocol
 from tests.spark.harness import Stage
+
+__all__ = ["batch_member_of", "cluster", "protocol"]
 
 SESSION = {
     "group.consumer.session.timeout.ms": "6000",
@@ -68,6 +71,12 @@ def stage_on(tmp_path):
     yield make
     for stage in stages:
         stage.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the test's table lies or shall lie."""
+    return str(tmp_path / "table")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.spark.test_writer import ARROW, Frame, every, stored
+from tests.spark.writes import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
 NUMBERS = count()

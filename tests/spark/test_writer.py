@@ -2,7 +2,6 @@
 write. Only Spark is played.
 """
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,101 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
-from apportion.member.batch.span import LostOffsets, Span, sorted_span
-from apportion.spark import handover
+from apportion.member.batch.span import LostOffsets, sorted_span
 from apportion.spark.delta import Writer
-from apportion.spark.files import REPORT_SCHEMA
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
-
-TOPIC_ID = bytes(range(16))
-COLUMNS = (
-    StructType()
-    .add("topic", "string")
-    .add("partition", "integer")
-    .add("offset", "long")
-    .add("city", "string")
-)
-ARROW = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("city", pa.string()),
-    ]
-)
-
-
-class Frame:
-    """A DataFrame with these rows, whose jobs run here. meanwhile: called once, when the first job
-    has ended.
-    """
-
-    def __init__(self, rows, meanwhile=lambda: None, schema=COLUMNS):
-        self.schema = schema
-        self.columns = self.schema.names
-        self.sparkSession = self
-        self._rows, self._meanwhile = rows, meanwhile
-
-    def mapInArrow(self, function, schema):
-        batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
-        self._report = pa.Table.from_batches(batches, REPORT_SCHEMA)
-        return self
-
-    def collect(self):
-        meanwhile, self._meanwhile = self._meanwhile, lambda: None
-        meanwhile()
-        return [tuple(row.values()) for row in self._report.to_pylist()]
-
-    def createDataFrame(self, rows, schema):
-        return Frame(
-            pa.RecordBatch.from_pydict({"path": [path for (path,) in rows]}),
-            schema=StructType().add("path", "string"),
-        )
-
-
-def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
-    """One micro-batch: every record of these ranges (partition, start, end), which are the batch's
-    span too.
-    """
-    places = {
-        TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges
-    }
-    rows = [
-        {
-            "topic": "t",
-            "partition": place.partition,
-            "offset": offset,
-            "city": f"{place.partition}-{offset}",
-        }
-        for place, bounds in places.items()
-        for offset in range(*bounds)
-    ]
-    writer.write(
-        Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile),
-        [SourceReading(group, sorted_span("a", places))],
-    )
-
-
-def stored(path):
-    """(partition, offset) of every row that can be read."""
-    table = DeltaTable(path).to_pyarrow_table()
-    return sorted(zip(*table.select(["partition", "offset"]).to_pydict().values(), strict=True))
-
-
-def orphans(path):
-    held = {Path(uri).name for uri in DeltaTable(path).file_uris()}
-    return sorted(file.name for file in Path(path).glob("*.parquet") if file.name not in held)
-
-
-def every(*ranges):
-    return [(partition, offset) for partition, start, end in ranges for offset in range(start, end)]
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "table")
+from tests.spark.writes import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 
 
 def test_a_replay_writes_nothing_and_leaves_no_file(path):
@@ -198,135 +107,6 @@ def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
     assert (stored(path), orphans(path)) == (every((0, 0, 5)), [])
     batch(Writer(path, fail_on_data_loss=False), (0, 7, 9))
     assert stored(path) == every((0, 0, 5), (0, 7, 9))
-
-
-P0 = TopicIdPartition("t", TOPIC_ID, 0)
-
-
-def asking(*ranges):
-    return sorted_span(
-        "asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
-    )._replace(question_number=1)
-
-
-def nothing_read(writer, batch, group="g"):
-    """The writer is given a batch without rows."""
-    writer.write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), [SourceReading(group, batch)])
-
-
-def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, tmp_path):
-    question = asking((0, 5))
-    assert handover.read_reports(question) == NO_REPORT
-    nothing_read(Writer(path), question)
-    assert handover.read_reports(question) == WriterReport((path,))
-    nothing_read(Writer(f"file://{path}-b/", adopt=True), question)
-    assert handover.read_reports(question) == WriterReport((path, f"{path}-b"), adopt=True)
-    handover.delete_reports(question)
-    assert (handover.read_reports(question), list(tmp_path.iterdir())) == (NO_REPORT, [])
-
-
-def test_a_table_that_has_records_of_the_group_says_so(path):
-    batch(Writer(path), (0, 0, 5))
-    question = asking((0, 5), (1, 0))
-    nothing_read(Writer(path), question, group="of others")
-    assert handover.read_reports(question) == WriterReport((path,))
-    nothing_read(Writer(path), question)
-    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
-    handover.delete_reports(question)
-
-
-@pytest.mark.parametrize(
-    ("sinks", "sentence"),
-    [
-        (
-            ("/lake/flights",),
-            "this checkpoint belongs to a query that writes to /lake/flights, and now it "
-            "is to write to",
-        ),
-        ((), "the query's source was never told that it writes to"),
-    ],
-)
-def test_a_batch_of_a_query_with_another_sink_is_not_written(path, sinks, sentence):
-    with pytest.raises(AnotherSink, match=sentence):
-        nothing_read(Writer(path), Span("a", {P0: (0, 5)}, sinks))
-    assert not Path(path).exists()
-
-
-def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path):
-    for sinks in (("/lake/flights",), ()):
-        foreign = Span("a", {P0: (0, 5)}, sinks)
-        nothing_read(Writer(path, adopt=True), foreign)
-        assert handover.read_reports(foreign) == WriterReport((path,), adopt=True)
-        # said of that batch alone
-        assert handover.read_reports(foreign._replace(sinks=(path,))) == NO_REPORT
-    handover.delete_reports(foreign)
-    own = foreign._replace(sinks=(path,))
-    nothing_read(Writer(path, adopt=True), own)
-    assert handover.read_reports(own) == NO_REPORT
-
-
-def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path):
-    shared = Span("a", {P0: (0, 5)}, (path, f"{path}-b"))
-    nothing_read(Writer(path), shared)
-    assert handover.read_reports(shared) == WriterReport((path,))
-    nothing_read(Writer(f"{path}-b"), shared)
-    assert handover.read_reports(shared) == WriterReport(shared.sinks)
-    handover.delete_reports(shared)
-
-
-def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    question = asking((0, 5))
-    nothing_read(Writer(path), question)
-    nothing_read(Writer(f"{path}-b"), question)
-    torn, whole = sorted(tmp_path.glob("apportion-*/*"))
-    kept = json.loads(whole.read_text())["sink"]
-    for text in ("", '{"sink": "/la', "[]", "{}"):
-        torn.write_text(text)
-        assert handover.read_reports(question) == WriterReport((kept,))
-
-
-def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
-    question = asking((0, 5))
-    nothing_read(Writer(path), question)
-    assert handover.read_reports(question._replace(question_number=2)) == NO_REPORT
-    handover.delete_reports(question)
-
-
-def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
-    batch(Writer(path), (1, 0, 5))
-    question = Span("asked", {}, question_number=1, unclaimed=(P0, P0._replace(partition=1)))
-    nothing_read(Writer(path), question)
-    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
-    handover.delete_reports(question)
-
-
-def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(path):
-    writer = Writer(path, rewind=True)
-    batch(writer, (0, 0, 5), (1, 0, 5))
-    batch(writer, (0, 7, 9), (1, 5, 9))
-    told = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
-    assert handover.read_reports(told).rewind == {P0: 5}
-    assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).rewind == {}  # it has gone back
-    assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
-    batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
-    batch(writer, (0, 5, 9), (1, 9, 10))
-    assert stored(path) == every((0, 0, 9), (1, 0, 10))
-    handover.delete_reports(told)
-
-
-@pytest.mark.parametrize("fail_on_data_loss", [True, False])
-def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(path, fail_on_data_loss):
-    writer = Writer(path, rewind=True, fail_on_data_loss=fail_on_data_loss)
-    batch(writer, (0, 0, 5))
-    batch(writer, (0, 8, 9))
-    if fail_on_data_loss:
-        with pytest.raises(LostOffsets):
-            batch(writer, (0, 7, 9))
-    else:
-        batch(writer, (0, 7, 9))
-    assert stored(path) == every((0, 0, 5)) + ([] if fail_on_data_loss else every((0, 7, 9)))
-    handover.delete_reports(sorted_span("a", {}))
 
 
 def test_groups_have_fences_of_their_own(path):

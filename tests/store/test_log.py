@@ -2,30 +2,18 @@
 was appended.
 """
 
-import tempfile
 from bisect import bisect_right
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.store.disk import Damaged
-from apportion.store.files import MemoryDisk, RealDisk
+from apportion.store.files import MemoryDisk
 from apportion.store.index import NEVER
 from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log, LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
-
-SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
-
-
-class Wish(NamedTuple):
-    """A batch to append: the times of its records, and the size of each value."""
-
-    times: tuple[int, ...]
-    value_bytes: int
-
+from tests.store.logs import SMALL, Wish, append, disk_of, segment_starts
 
 wishes = st.lists(
     st.builds(
@@ -40,31 +28,6 @@ layouts = st.builds(
     st.sampled_from((1, 150, 4096)),
     st.sampled_from((0, 64, 256)),
 )
-
-
-@contextmanager
-def disk_of(kind):
-    if kind == "memory":
-        yield MemoryDisk()
-    else:
-        with tempfile.TemporaryDirectory() as root:
-            disk = RealDisk(root, open_files=3)
-            yield disk
-            disk.close()
-
-
-def append(log, wish, compression=0):
-    base = log.next_offset
-    records = [
-        Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)
-    ]
-    batch = encode_records(records, base_offset=base, attributes=compression)
-    log.append(batch, last_offset=records[-1].offset, max_timestamp_ms=max(wish.times))
-    return batch, records
-
-
-def segment_starts(disk, directory):
-    return [int(name[:20]) for name in disk.list_dir(directory) if name.endswith(".log")]
 
 
 both_disks = st.sampled_from(("memory", "real"))
@@ -260,93 +223,6 @@ def test_an_offset_that_is_not_the_next_one_is_our_mistake():
             last_offset=3,
             max_timestamp_ms=7,
         )
-
-
-def sealed_log(disk):
-    """Three segments of one batch each, the first two of them sealed."""
-    log = Log.open(disk, "t-0", SMALL)
-    batches = []
-    for _ in range(3):
-        batches.append(append(log, Wish((5,), 500))[0])
-        disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())
-    assert [name[-9:] for name in disk.list_dir("t-0")] == [
-        "00000.log",
-        "00.sealed",
-        "00001.log",
-        "01.sealed",
-        "00002.log",
-    ]
-    return batches
-
-
-FIRST = "t-0/00000000000000000000"
-
-
-def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
-    disk = MemoryDisk()
-    batches = sealed_log(disk)
-    disk.append(f"{FIRST}.log", 100, b"bit rot")
-    log = Log.open(disk, "t-0", SMALL)
-    assert (log.next_offset, log.truncated_bytes, log.unsynced_paths()) == (
-        3,
-        0,
-        ("t-0/00000000000000000002.log", "t-0", "."),
-    )
-    assert bytes(log.read(1, 10, 3)) == batches[1]
-
-
-def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one():
-    disk = MemoryDisk()
-    batches = sealed_log(disk)
-    disk.delete("t-0/00000000000000000002.log")
-    log = Log.open(disk, "t-0", SMALL)
-    batches[2], _ = append(log, Wish((5,), 1))
-    assert [bytes(batch) for batch in Log.open(disk, "t-0", SMALL).batches(0)] == batches
-    assert segment_starts(disk, "t-0") == [0, 1, 2]
-
-
-@pytest.mark.parametrize("position", [0, 8, 16, 24, 32, 40, 48, 56, 64])
-def test_a_damaged_seal_is_ignored_and_its_segment_checked(position):
-    disk = MemoryDisk()
-    batches = sealed_log(disk)
-    disk.append(f"{FIRST}.sealed", position, b"\xff")
-    log = Log.open(disk, "t-0", SMALL)
-    assert [bytes(batch) for batch in log.batches(0)] == batches
-    assert f"{FIRST}.log" in log.unsynced_paths()
-
-
-def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name():
-    disk = MemoryDisk()
-    size = len(sealed_log(disk)[0])
-    disk.resize(f"{FIRST}.log", 100)
-    with pytest.raises(
-        Damaged, match=f"^{FIRST}.log has 100 bytes, but had {size} when it was complete$"
-    ):
-        Log.open(disk, "t-0", SMALL)
-
-
-def test_a_missing_segment_stops_the_start_with_the_name_of_the_next():
-    disk = MemoryDisk()
-    sealed_log(disk)
-    disk.delete("t-0/00000000000000000001.log")
-    with pytest.raises(
-        Damaged,
-        match=(
-            r"^t-0/00000000000000000002\.log: the log before it ends at offset 1; a file is "
-            r"missing$"
-        ),
-    ):
-        Log.open(disk, "t-0", SMALL)
-
-
-def test_a_damaged_header_in_a_sealed_segment_is_told_when_it_is_read():
-    disk = MemoryDisk()
-    sealed_log(disk)
-    log = Log.open(disk, "t-0", SMALL)
-    disk.append(f"{FIRST}.log", 8, (-12).to_bytes(4, "big", signed=True))
-    with pytest.raises(Damaged, match=f"^{FIRST}.log: no batch at byte 0$"):
-        log.read(0, 10, 3)
 
 
 def test_a_batch_of_too_many_records_is_not_looked_into():

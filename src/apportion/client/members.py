@@ -41,7 +41,7 @@ def make_member(
 ) -> (
     tuple[ConsumerSettings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]
 ):
-    """Return the settings and the machine of a member; protocols as in `Session`."""
+    """Return the settings and the machine of a member; protocols as in `GroupMembership`."""
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
         return classic, ClassicMember(classic)

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.routing import RetryTimer
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
+from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
-from apportion.errors import Code, Refused
+from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
 from apportion.member.batch.offsets import OffsetAndMetadata
@@ -47,29 +47,22 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
-from apportion.member.classic.described import (
-    DescribedAssignment,
-    from_described_group,
-    may_be_assigned,
-)
 from apportion.member.membership import View
 from apportion.readable import readable
 from apportion.spark import handover
-from apportion.spark.options import SourceOptions
-from apportion.topics import Topic, TopicIdPartition
-from apportion.wire.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
+from apportion.spark.group_description import (
+    CALL_TIMEOUT_MS,
+    describe_assignment,
+    list_readers,
+    subscribed_topics,
 )
-from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from apportion.spark.options import SourceOptions
+from apportion.topics import TopicIdPartition
 
 FIRST_ANSWER_LIMIT_S = 60.0
 # a new query waits so long for its place: else Spark would begin with an empty batch
 FIRST_PLACE_WAIT_S = 3.0
 STANDSTILL_LIMIT_S = 120.0
-CALL_MS = 5_000
 GOODBYE_MS = 3_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
@@ -77,7 +70,6 @@ NO_BROKER = (
     "; see that a broker listens there and can be reached from this host, or give another "
     "kafka.bootstrap.servers"
 )
-GONE = "Dead"  # how a group is described that is no classic one, or none at all
 T = TypeVar("T")
 
 log = logging.getLogger("apportion.spark")
@@ -110,8 +102,8 @@ class BatchMember:
         self._has_stale_reports = True  # something that writers have said may lie about
         self._last_report = NO_REPORT
 
-    def _new_session(self) -> Session:
-        return Session(
+    def _new_session(self) -> GroupMembership:
+        return GroupMembership(
             self.cluster, self.options.group, self.options.topics, **self.options.membership()
         )
 
@@ -128,15 +120,15 @@ class BatchMember:
 
     def stop_at_present_ends(self) -> None:
         """Read no partition beyond its present end from now on (`trigger(availableNow=True)`)."""
-        patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
+        retry_timer = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
-                topics = self._subscribed_topics()
+                topics = subscribed_topics(self.cluster, self.options)
                 places = [place for topic in topics.values() for place in partitions_of(topic)]
-                self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
+                self._caps = self.cluster.list_offsets(places, LATEST, timeout_ms=CALL_TIMEOUT_MS)
                 return
             except (Refused, Disconnected) as error:
-                patience.pause(
+                retry_timer.pause(
                     MembershipFailed(
                         f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"
                     )
@@ -181,7 +173,7 @@ class BatchMember:
                     self._log(str(error))
                 self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
-                self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                self.session.wait_for_change(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
@@ -239,20 +231,23 @@ class BatchMember:
     def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
         if ask.incarnation == 0:
             return self.cluster.committed_offsets(
-                self.options.group, ask.partitions, patience_ms=CALL_MS
+                self.options.group, ask.partitions, timeout_ms=CALL_TIMEOUT_MS
             )
         return self.session.committed_offsets(
-            ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_MS
+            ask.partitions, incarnation=ask.incarnation, timeout_ms=CALL_TIMEOUT_MS
         )
 
     def _commit(self, ask: CommitOffsets) -> None:
         if ask.incarnation == 0:
             self.cluster.commit(
-                self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS
+                self.options.group, ask.offsets, metadata=ask.metadata, timeout_ms=CALL_TIMEOUT_MS
             )
         else:
             self.session.commit(
-                ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS
+                ask.offsets,
+                incarnation=ask.incarnation,
+                metadata=ask.metadata,
+                timeout_ms=CALL_TIMEOUT_MS,
             )
 
     def _snapshot(self) -> MembershipSnapshot:
@@ -262,13 +257,6 @@ class BatchMember:
         if self.options.classic:
             return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
-
-    def _subscribed_topics(self) -> dict[str, Topic]:
-        """Return the subscribed topics that exist now."""
-        topics = self.cluster.topics(self.options.topics, fresh=True)
-        return {
-            name: topic for name in self.options.topics if (topic := topics.named(name)) is not None
-        }
 
     def _adopt(self, ask: AdoptAssignment) -> View:
         self.session.adopt(ask.incarnation, ask.target)
@@ -280,63 +268,6 @@ class BatchMember:
             "group %s: %s",
             readable(self.options.group),
             readable(note.text),
-        )
-
-    def _describe_assignment(self) -> DescribedGroup | DescribedAssignment:
-        """Describe the group; a classic member may be in a KIP-848 group while that is being
-        migrated.
-        """
-        if self.options.classic:
-            group = self._describe_classic_group()
-            if group.group_state != GONE:
-                return from_described_group(group, self._subscribed_topics())
-        return self._describe_consumer_group()
-
-    def _list_members(self) -> tuple[str, ...]:
-        """Return the ids of members that may read one of the topics, whichever protocol they
-        speak.
-        """
-        topics, classic = self.options.topics, self._describe_classic_group()
-        if classic.group_state != GONE:
-            return tuple(
-                sorted(
-                    member.member_id
-                    for member in classic.members
-                    if may_be_assigned(member.member_metadata, topics)
-                )
-            )
-        try:
-            group = self._describe_consumer_group()
-        except Refused as refused:
-            if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
-                return ()
-            raise
-        readers = (
-            one
-            for one in group.members
-            if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics)
-        )
-        return tuple(sorted(member.member_id for member in readers))
-
-    def _describe_consumer_group(self) -> DescribedGroup:
-        request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
-
-        def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
-            return Code.of(answer.groups[0].error_code), answer.groups[0]
-
-        return self.cluster.ask_coordinator(
-            "ConsumerGroupDescribe", request, self.options.group, read, CALL_MS
-        )
-
-    def _describe_classic_group(self) -> ClassicGroup:
-        request = DescribeGroupsRequest(groups=(self.options.group,))
-
-        def read(answer: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:
-            group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
-            return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
-
-        return self.cluster.ask_coordinator(
-            "DescribeGroups", request, self.options.group, read, CALL_MS
         )
 
     def _raise_if_stuck(self, error: Exception) -> None:
@@ -399,19 +330,19 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     EndMembership: lambda owner, ask: owner._leave(),
     ReadMembership: lambda owner, ask: owner._snapshot(),
     SessionTimeout: lambda owner, ask: owner._session_timeout_ms(),
-    SubscribedTopics: lambda owner, ask: owner._subscribed_topics(),
+    SubscribedTopics: lambda owner, ask: subscribed_topics(owner.cluster, owner.options),
     ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
     ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.partitions),
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
     LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, EARLIEST, patience_ms=CALL_MS
+        ask.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
     ),
     LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, LATEST, patience_ms=CALL_MS
+        ask.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
     ),
-    DescribeAssignment: lambda owner, ask: owner._describe_assignment(),
-    ListMembers: lambda owner, ask: owner._list_members(),
+    DescribeAssignment: lambda owner, ask: describe_assignment(owner.cluster, owner.options),
+    ListMembers: lambda owner, ask: list_readers(owner.cluster, owner.options),
     Note: BatchMember._log_note,
 }

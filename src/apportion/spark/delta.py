@@ -19,23 +19,17 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from apportion.member.batch.span import LostOffsets, admit_range, topic_id_text
 from apportion.member.batch.span import RangeAdmission as Admitted
 from apportion.spark import handover
 from apportion.spark.files import (
-    REPORT,
-    SOURCE_COLUMNS,
     OffsetWindow,
     PartFileWriter,
-    WrittenFile,
     delete_files,
     directory,
-    from_report,
     is_part_file,
-    remove_part_files,
-    rewrite_part_files,
+    table_schema,
 )
 from apportion.spark.ownership import (
     explain_lost_offsets,
@@ -47,6 +41,7 @@ from apportion.spark.ownership import (
 from apportion.spark.query_introspection import SourceReading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
+from apportion.spark.uncommitted_files import UncommittedFiles
 from apportion.topics import TopicIdPartition, TopicPartition
 
 CLEAN_EVERY_S = 24 * 3600
@@ -323,81 +318,6 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
 def app_id(group: str, place: TopicIdPartition) -> str:
     """Return the app id under which the table keeps one partition's fence for one group."""
     return f"{group}/{topic_id_text(place.topic_id)}/{place.partition}"
-
-
-class UncommittedFiles:
-    """The files of one batch until they are committed."""
-
-    def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
-        self._frame = frame
-        self._files = files
-        self._written: list[WrittenFile] | None = None
-
-    def fitted(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
-        """Return files with exactly the rows at or above the floors of `windows`, writing them as
-        needed.
-        """
-        files = self._files._replace(windows=windows)
-        if self._written is None:
-            self._written = self._run(self._frame, files.write)
-            return self._written
-        keep = [file for file in self._written if file.first >= windows[file.topic_partition].floor]
-        straddling = [
-            file
-            for file in self._written
-            if file.first < windows[file.topic_partition].floor <= file.last
-        ]
-        if straddling:
-            paths = self._frame.sparkSession.createDataFrame(
-                [(file.path,) for file in straddling], "path string"
-            )
-            keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
-        kept = {file.path for file in keep}
-        remove_part_files(files, [file.path for file in self._written if file.path not in kept])
-        self._written = keep
-        return keep
-
-    def disown(self, attempt: TableAttempt) -> None:
-        """Forget files that the table holds: a commit that seemed to conflict was this batch's
-        own.
-        """
-        if self._written:
-            held = attempt.paths()
-            self._written = [file for file in self._written if file.path not in held]
-
-    def discard(self) -> list[WrittenFile]:
-        """Delete the files."""
-        remove_part_files(self._files, [file.path for file in self._written or ()])
-        self._written = []
-        return self._written
-
-    @staticmethod
-    def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
-        return from_report(frame.mapInArrow(write, REPORT).collect())
-
-
-def table_schema(frame: DataFrame) -> pa.Schema:
-    """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
-
-    Raises ValueError without the columns of SOURCE_COLUMNS.
-    """
-    missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            "the Delta writer needs the source's columns topic, partition and offset to "
-            "write each record once; "
-            f"this query dropped {', '.join(missing)}"
-        )
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
-    for place in SOURCE_COLUMNS:
-        if schema.field(place.name).type != place.type:
-            raise ValueError(
-                f"the Delta writer needs the source's column {place.name} as "
-                f"{place.type}; this query made it "
-                f"{schema.field(place.name).type}: keep it unchanged and give the other a "
-                "name of its own"
-            )
-    return pa.schema([field.with_nullable(True) for field in schema])
 
 
 def clean(

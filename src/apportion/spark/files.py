@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from apportion.topics import TopicPartition
 
@@ -267,3 +269,27 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
 def from_report(rows: Iterable[Any]) -> list[WrittenFile]:
     """Return the rows of a `REPORT` as values."""
     return [WrittenFile(*row) for row in rows]
+
+
+def table_schema(frame: DataFrame) -> pa.Schema:
+    """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
+
+    Raises ValueError without the columns of SOURCE_COLUMNS.
+    """
+    missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            "the Delta writer needs the source's columns topic, partition and offset to "
+            "write each record once; "
+            f"this query dropped {', '.join(missing)}"
+        )
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    for place in SOURCE_COLUMNS:
+        if schema.field(place.name).type != place.type:
+            raise ValueError(
+                f"the Delta writer needs the source's column {place.name} as "
+                f"{place.type}; this query made it "
+                f"{schema.field(place.name).type}: keep it unchanged and give the other a "
+                "name of its own"
+            )
+    return pa.schema([field.with_nullable(True) for field in schema])

@@ -3,26 +3,30 @@ in every way the protocol has.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tests.kafka.differential.author import NAMED_TWICE
-from tests.kafka.differential.classic_author import (
-    LETTERS,
-    MOST,
-    STRANGERS,
-    Actor,
-    ClassicAuthor,
-    Phase,
+from tests.kafka.differential.classic_author import ClassicAuthor, Phase
+from tests.kafka.differential.classic_members import (
+    advance,
+    come_back,
+    enter,
+    join_again,
+    leave,
+    pulse,
+    rejoin,
+    sync,
 )
-from tests.kafka.differential.classic_steps import (
-    FOREVER_MS,
-    DescribeClassic,
-    Join,
-    Leave,
-    Pulse,
-    Sync,
+from tests.kafka.differential.classic_refused import (
+    bad_join,
+    bad_leave,
+    bad_pulse,
+    bad_sync,
+    odd_sync,
+    pending_as_static,
+    send_away,
 )
+from tests.kafka.differential.classic_steps import DescribeClassic
 from tests.kafka.differential.steps import (
     NOWHERE,
     Commit,
@@ -34,268 +38,6 @@ from tests.kafka.differential.steps import (
     Offset,
     Step,
 )
-
-
-def enter(author: ClassicAuthor) -> Step | None:
-    """A new member's first words."""
-    rng = author.rng
-    letters = [letter for letter in LETTERS if letter not in author.actors]
-    if not letters or len(author.present) >= MOST:
-        return None
-    version = rng.choice(author.versions)
-    instance = f"i-{letters[0]}" if version >= 5 and rng.random() < 0.35 else None
-    patience_ms = rng.choice((-1, 0)) if rng.random() < 0.06 else FOREVER_MS
-    return Join(
-        author.group,
-        letters[0],
-        author.offer(),
-        version,
-        instance=instance,
-        kind=author.kind,
-        rebalance_ms=patience_ms,
-    )
-
-
-def joining(author: ClassicAuthor, actor: Actor, **said: Any) -> Join:
-    """The JoinGroup of a member as it is."""
-    step = Join(
-        author.group,
-        actor.letter,
-        actor.protocols,
-        actor.version,
-        "" if actor.phase is Phase.OUT else None,
-        actor.instance,
-        author.kind,
-        reason=author.rng.choice((None, "a reason", "r" * 300)),
-    )
-    return replace(step, **said)
-
-
-def rejoin(author: ClassicAuthor) -> Step | None:
-    """What a member does that was told to join, or was thrown out."""
-    actor = author.choose(Phase.PENDING, Phase.TOLD, Phase.OUT)
-    if actor is None or (actor.phase is Phase.OUT and len(author.present) >= MOST):
-        return None
-    return joining(author, actor)
-
-
-def advance(author: ClassicAuthor) -> Step | None:
-    """What the group waits for."""
-    if author.state == "PreparingRebalance":
-        actor = author.choose(Phase.PENDING, Phase.TOLD) or author.choose(
-            Phase.JOINED, Phase.STABLE
-        )
-        return None if actor is None else joining(author, actor)
-    if author.state == "CompletingRebalance":
-        return sync(author)
-    return rejoin(author) or enter(author)
-
-
-def join_again(author: ClassicAuthor) -> Step | None:
-    """A join that nobody asked for, the same as before or with other protocols."""
-    actor = author.choose(Phase.JOINED, Phase.STABLE)
-    if actor is None:
-        return None
-    return joining(author, actor, protocols=author.rng.choice((actor.protocols, author.offer())))
-
-
-def come_back(author: ClassicAuthor) -> Step | None:
-    """A static member begins again under a new id: itself, or somebody who takes its place."""
-    found = [actor for actor in author.actors.values() if actor.instance and not actor.waits]
-    if not found:
-        return None
-    actor = author.rng.choice(found)
-    letters = [letter for letter in LETTERS if letter not in author.actors]
-    letter = actor.letter if not letters or author.rng.random() < 0.5 else letters[0]
-    version = author.rng.choice([each for each in author.versions if each >= 5])
-    protocols = author.rng.choice((actor.protocols, actor.protocols, author.offer()))
-    return joining(author, actor, member=letter, member_id="", version=version, protocols=protocols)
-
-
-def syncing(author: ClassicAuthor, actor: Actor, **said: Any) -> Sync:
-    """The SyncGroup of a member as it is."""
-    version = min(actor.version, 5)
-    step = Sync(
-        author.group,
-        actor.letter,
-        actor.generation,
-        author.assigned(actor) if actor.leads else (),
-        version,
-        instance=actor.instance if version >= 3 else None,
-        kind=author.kind if version >= 5 else None,
-        protocol=actor.protocol if version >= 5 else None,
-    )
-    return replace(step, **said)
-
-
-def sync(author: ClassicAuthor) -> Step | None:
-    """What a member does that has joined."""
-    actor = author.choose(Phase.JOINED)
-    return None if actor is None else syncing(author, actor)
-
-
-def odd_sync(author: ClassicAuthor) -> Step | None:
-    """A sync of which the broker leaves something alone: of strangers, of the forgotten, of one who
-    does not lead.
-    """
-    actor = author.choose(Phase.JOINED, Phase.STABLE)
-    if actor is None:
-        return None
-    all_given = author.assigned(actor)
-    twice = (*all_given, *((who, b"once more") for who, _ in all_given[:1]))
-    given = author.rng.choice((all_given[1:], (*all_given, ("ghost", b"for nobody")), twice, ()))
-    return syncing(author, actor, assignments=given)
-
-
-def pulsing(author: ClassicAuthor, actor: Actor, **said: Any) -> Pulse:
-    """The Heartbeat of a member as it is."""
-    version = min(actor.version, 4)
-    step = Pulse(
-        author.group,
-        actor.letter,
-        actor.generation,
-        version,
-        instance=actor.instance if version >= 3 else None,
-    )
-    return replace(step, **said)
-
-
-def pulse(author: ClassicAuthor) -> Step | None:
-    """A sign of life."""
-    actor = author.idle()
-    return None if actor is None else pulsing(author, actor)
-
-
-def leave(author: ClassicAuthor) -> Step | None:
-    """One member goes, or is sent away by its instance."""
-    actor = author.choose(Phase.PENDING, Phase.JOINED, Phase.STABLE, Phase.TOLD)
-    if actor is None:
-        return None
-    version = min(actor.version, 5)
-    who = (actor.label, actor.instance)
-    if actor.instance and version >= 3 and author.rng.random() < 0.4:
-        who = ("", actor.instance)
-    return Leave(author.group, (who,), version)
-
-
-def send_away(author: ClassicAuthor) -> Step | None:
-    """Several leave at once, and some who are not there."""
-    rng = author.rng
-    actors = [actor for actor in author.actors.values() if actor.label]
-    if not actors:
-        return None
-    chosen = [
-        (each.label, rng.choice((each.instance, each.instance, None)))
-        for each in rng.sample(actors, min(len(actors), 2))
-    ]
-    strange = [
-        ("ghost", None),
-        ("", "i-nobody"),
-        ("", None),
-        (actors[0].label, "i-nobody"),
-        ("ghost", actors[0].instance),
-    ]
-    # some of them twice
-    return Leave(author.group, tuple(rng.choices(chosen + strange, k=3)), rng.choice((3, 4, 5)))
-
-
-def bad_leave(author: ClassicAuthor) -> Step | None:
-    """Nobody leaves."""
-    version = author.rng.choice(range(6))
-    group = author.rng.choice((author.group, author.group, author.nobody, author.simple, ""))
-    who = author.rng.choice(("ghost", ""))
-    instance = author.rng.choice((None, "i-nobody")) if version >= 3 else None
-    return Leave(
-        group, ((who, instance),) if version < 3 or author.rng.random() < 0.8 else (), version
-    )
-
-
-def stranger(author: ClassicAuthor) -> str | None:
-    """Who may do something wrong now."""
-    free = [letter for letter in STRANGERS if letter not in author.actors]
-    return free[0] if free else None
-
-
-def bad_join(author: ClassicAuthor) -> Step | None:
-    """A join that is refused."""
-    rng, letter = author.rng, stranger(author)
-    actor = author.choose(*Phase)
-    if letter is None or actor is None or not author.present:
-        return None
-    other = rng.choice(other_instances(author, actor))
-    wrong: list[dict[str, Any]] = [
-        {"group": ""},
-        {"session_ms": rng.choice((0, 99, 2_000_000))},
-        {"protocols": ()},
-        {"kind": rng.choice(("", "other"))},
-        {"protocols": (("other", b""),)},
-        {"member_id": "ghost"},
-        {"group": author.nobody, "member_id": "ghost"},
-        {"member_id": actor.label or "ghost", "instance": other, "version": rng.choice((5, 9))},
-        {
-            "member_id": "ghost",
-            "instance": rng.choice((other, actor.instance)),
-            "version": rng.choice((5, 9)),
-        },
-    ]
-    base = Join(
-        author.group, letter, actor.protocols, rng.choice(author.versions), "", None, author.kind
-    )
-    return replace(base, **rng.choice(wrong))
-
-
-def pending_as_static(author: ClassicAuthor) -> Step | None:
-    """Somebody joins as a static member under an id that was given to a dynamic one."""
-    letter, actor = stranger(author), author.choose(Phase.PENDING)
-    if letter is None or actor is None:
-        return None
-    return Join(author.group, letter, actor.protocols, 9, actor.label, "i-nobody", author.kind)
-
-
-def bad_sync(author: ClassicAuthor) -> Step | None:
-    """A sync that is refused."""
-    rng, letter, actor = author.rng, stranger(author), author.idle()
-    if letter is None or actor is None:
-        return None
-    wrong: list[dict[str, Any]] = [
-        {"generation": actor.generation + rng.choice((-1, 1, 7))},
-        {"member_id": "ghost"},
-        {"group": rng.choice(("", author.nobody, author.simple))},
-        {"kind": rng.choice(("other", None)), "version": 5},
-        {"protocol": rng.choice(("other", None)), "version": 5},
-        {"instance": rng.choice(other_instances(author, actor)), "version": rng.choice((3, 4, 5))},
-    ]
-    return syncing(
-        author, actor, **{"member": letter, "member_id": actor.label} | rng.choice(wrong)
-    )
-
-
-def other_instances(author: ClassicAuthor, actor: Actor) -> list[str]:
-    """Instance ids that are not the member's: those of others, and nobody's."""
-    return [
-        "i-nobody",
-        *(
-            each.instance
-            for each in author.actors.values()
-            if each.instance not in (None, actor.instance)
-        ),
-    ]
-
-
-def bad_pulse(author: ClassicAuthor) -> Step | None:
-    """A sign of life of somebody else."""
-    rng, actor = author.rng, author.choose(*Phase)
-    if actor is None:
-        return None
-    wrong = [
-        {"generation": actor.generation + rng.choice((-1, 1, 7))},
-        {"generation": -1},
-        {"member_id": rng.choice(("ghost", ""))},
-        {"group": rng.choice(("", author.nobody, author.simple))},
-        {"instance": rng.choice(other_instances(author, actor)), "version": rng.choice((3, 4))},
-    ]
-    said: dict[str, Any] = {"member_id": actor.label} | rng.choice(wrong)
-    return pulsing(author, actor, **said)
 
 
 def again(author: ClassicAuthor, named: list[Any]) -> list[Any]:

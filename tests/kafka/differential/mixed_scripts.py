@@ -7,7 +7,6 @@ or wrong, is answered by epochs and ids, never by who owns what.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,19 @@ from tests.kafka.differential.classic_steps import (
     Rest,
     Sync,
 )
-from tests.kafka.differential.crowd import Client, Crowd, places_of
+from tests.kafka.differential.mixed_author import (
+    CLASSIC,
+    CONVERT,
+    MODERN,
+    MOST,
+    STRANGER,
+    MixedAuthor,
+)
 from tests.kafka.differential.steps import (
     EMPTY,
     Beat,
     Commit,
     DeleteGroups,
-    Describe,
     Fetch,
     Forget,
     ListGroups,
@@ -38,196 +43,7 @@ from tests.kafka.differential.steps import (
 )
 
 if TYPE_CHECKING:
-    from tests.kafka.differential.shown import Plain
-    from tests.kafka.differential.side import Belief, Side
-
-CLASSIC, MODERN = "abcde", "mnopq"
-MOST = 4
-WANTS = (("twelve",), ("twelve",), ("twelve", "three"))
-STRANGER, CONVERT = "x", "w"
-
-
-class MixedAuthor:
-    """What is known while one script is written: everything is looked up on the real Kafka's
-    side.
-    """
-
-    def __init__(self, seed: int, token: str, side: Side) -> None:
-        self.rng = random.Random(seed)
-        self.group, self.nobody = f"mixed-{seed}-{token}", f"nobody-{seed}-{token}"
-        self.topics = self.rng.choice(WANTS)
-        self.side = side
-        self.is_at_rest = True
-        self.is_led_by = None
-        self.kind = ""
-        self.kinds: set[str] = set()
-        """What the group has been since it was last at rest."""
-        self.is_assigning = False
-        """Whether nobody has made a target since the epoch grew."""
-        self.changes = 0
-        """How many have come or gone since then."""
-        self.must_rest = False
-        """Whether somebody has come and gone at once: the targets of two epochs leave open who has
-        what to give up.
-        """
-        self.is_steady = True
-        """Whether how much moved until it was at rest says something: who leads a classic group
-        moves what it likes, and a target that is overtaken by another one is reached on many ways.
-        """
-        self.used: set[str] = set()
-        self.seen: set[int | str] = set()
-        """The codes and the kinds that were met."""
-
-    def next_step(self) -> Step:
-        """The step after those that the author has noted."""
-        if self.must_rest or (not self.is_at_rest and self.rng.random() < 0.5):
-            return Rest(self.group)
-        table = CHANGES + PROBES
-        weights = [weight for weight, _ in table]
-        while True:
-            step = self.rng.choices(table, weights)[0][1](self)
-            if step is not None:
-                return step
-
-    def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
-        """The author knows what came of the step, and of earlier ones."""
-        self.seen |= {
-            said["code"]
-            for said in (answer, *late.values())
-            if isinstance(said, dict) and "code" in said
-        }
-        if isinstance(step, Rest):
-            self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
-            self.is_at_rest, self.changes, self.kinds, self.must_rest = True, 0, {self.kind}, False
-        elif isinstance(step, Join) and step.rebalance_ms < 0:
-            self.is_at_rest, self.changes, self.must_rest = False, self.changes + 2, True
-        elif isinstance(step, Arrive | Knock | Leave | Join) or (
-            isinstance(step, Beat) and answer["code"] == 0
-        ):
-            self.is_at_rest = False
-            self.changes += 1
-
-    def looks(self) -> tuple[Step, ...]:
-        """How the author sees what the group is."""
-        return DescribeClassic((self.group,)), Describe((self.group,))
-
-    def looked(self, step: Step, answer: Plain) -> None:
-        """The author knows what the group is."""
-        if answer[self.group]["code"] == 0:
-            self.is_assigning = answer[self.group]["state"] == "Assigning"
-            self.kind = "classic" if isinstance(step, DescribeClassic) else "consumer"
-            self.kinds.add(self.kind)
-            self.seen.add(self.kind)
-
-    def loosely(self, step: Step, answer: Plain) -> Plain:
-        """What an answer says that cannot depend on which partition went where, or on who leads."""
-        if not isinstance(answer, dict):
-            return answer
-        if isinstance(step, Beat):
-            said = {name: answer[name] for name in ("code", "has message", "epoch")}
-            takes_a_place = self.kind == "classic" and step.epoch == 0 and step.instance is not None
-            return {UPGRADED: said} if takes_a_place else said
-        if isinstance(step, Rest) and GROUP_MAX_SIZE_REACHED in answer["gone"].values():
-            group = FULL if self.kind == "consumer" and not answer["epochs"] else TURNED_AWAY
-            return {group: {name: said for name, said in answer.items() if name != "moved"}}
-        if isinstance(step, Rest) and GROUP_ID_NOT_FOUND in answer["gone"].values():
-            return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
-        if (
-            isinstance(step, Rest)
-            and self.kind == "consumer"
-            and answer["generations"]
-            and not answer["epochs"]
-        ):
-            group = RIVALS if FENCED_INSTANCE_ID in answer["gone"].values() else UNTOLD
-            return {group: {name: said for name, said in answer.items() if name != "moved"}}
-        if isinstance(step, Rest) and not self.is_steady:
-            return {name: said for name, said in answer.items() if name != "moved"}
-        if isinstance(step, Pulse | Sync) and self.is_assigning:
-            return {UNTARGETED: answer["code"]}
-        if isinstance(step, Join | Knock):
-            told = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
-            return {
-                name: answer[name] for name in ("code", "generation", "type", "protocol", *told)
-            }
-        if isinstance(step, Sync):
-            return {name: answer[name] for name in ("code", "type", "protocol")}
-        if isinstance(step, Describe | DescribeClassic):
-            return {group: self._described(said) for group, said in answer.items()}
-        return answer
-
-    def _described(self, said: Plain) -> Plain:
-        """A described group without who has what; in a group at rest only how much everybody
-        has.
-        """
-        members: Any = {
-            label: {name: each[name] for name in each if name not in LOOSE}
-            for label, each in said["members"].items()
-        }
-        sizes = {
-            name: sorted(count(each[name]) for each in said["members"].values() if name in each)
-            for name in LOOSE[:2]
-        }
-        if not self.is_at_rest:
-            members = {
-                label: {name: each[name] for name in each if name != "epoch"}
-                for label, each in members.items()
-            }
-            return said | {"members": members}
-        return said | {"members": members, "sizes": sizes}
-
-    def crowd(self) -> Crowd | None:
-        """The classic clients of the group."""
-        return self.side.crowds.get(self.group)
-
-    def clients(self) -> list[Client]:
-        """The classic members that are not waiting for anything."""
-        crowd = self.crowd()
-        return (
-            [each for each in crowd.clients.values() if not crowd.waits(each.letter) and each.label]
-            if crowd
-            else []
-        )
-
-    def moderns(self) -> dict[str, Belief]:
-        """The members of the consumer protocol, by letter."""
-        crowd = self.crowd() or Crowd(self.side, self.group)
-        return crowd.moderns()
-
-    def count(self) -> int:
-        """How many are in the group, or on their way."""
-        crowd = self.crowd()
-        return (len(crowd.clients) if crowd else 0) + len(self.moderns())
-
-    def fresh(self, letters: str) -> str | None:
-        """A letter that nobody has had."""
-        found = [letter for letter in letters if letter not in self.used]
-        if not found:
-            return None
-        self.used.add(found[0])
-        return found[0]
-
-
-UPGRADED = "upgraded by who takes a place"
-UNTARGETED = "before anybody has made a target"
-SUCCEEDED = "made classic by who takes the last place"
-UNTOLD = "a consumer group of classic members alone"
-RIVALS = "a consumer group of classic members alone, of which two were the same instance"
-TURNED_AWAY = "with one member too many"
-FULL = "with one member too many, and nobody left who speaks the consumer protocol"
-"""What an answer is called when a group has changed its kind as a place its member, or has yet to
-make a target.
-"""
-GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, FENCED_INSTANCE_ID = 69, 79, 81, 82
-LOOSE = ("assignment", "target", "metadata")
-
-
-def count(given: Plain) -> int:
-    """How many partitions somebody has, as a consumer group or as a classic one tells."""
-    return (
-        sum(len(each) for each in given.values())
-        if isinstance(given, dict)
-        else len(places_of(given))
-    )
+    from tests.kafka.differential.crowd import Client
 
 
 def arrive(author: MixedAuthor, **said: Any) -> Step | None:
@@ -502,3 +318,18 @@ PROBES: Table = [
     (4, ask_about),
 ]
 """What is tried at any time: members that have not heard of a change yet are answered all alike."""
+
+
+class MixedScript(MixedAuthor):
+    """An author that draws its next step from `CHANGES` and `PROBES`."""
+
+    def next_step(self) -> Step:
+        """The step after those that the author has noted."""
+        if self.must_rest or (not self.is_at_rest and self.rng.random() < 0.5):
+            return Rest(self.group)
+        table = CHANGES + PROBES
+        weights = [weight for weight, _ in table]
+        while True:
+            step = self.rng.choices(table, weights)[0][1](self)
+            if step is not None:
+                return step

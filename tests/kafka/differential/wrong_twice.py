@@ -9,7 +9,8 @@ there before, and what is seen after, are cases themselves.
 from collections.abc import Iterator
 from typing import Any
 
-from tests.kafka.differential.twice_requests import OTHERWISE, REQUESTS, TWICE, Whole
+from tests.kafka.differential.twice_requests import OTHERWISE, REQUESTS, Whole
+from tests.kafka.differential.twice_topic_requests import TWICE
 from tests.kafka.differential.wrong import Case
 
 Path = tuple[str, ...]

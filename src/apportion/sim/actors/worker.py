@@ -20,7 +20,8 @@ from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
-from apportion.sim.actors.member import Application, has_new_target
+from apportion.sim.actors.application import Application
+from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
     DEAD,
     AwaitMember,

@@ -1,0 +1,357 @@
+"""Which broker to ask: connections, metadata, leaders and coordinators, fetched on demand and
+dropped when wrong.
+
+`call` asks once and never retries; its caller decides that by `member/reactions.py`, with a
+`RetryTimer`.
+Thread-safe: each call has a connection to itself, taken from a pool.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.errors import Code, Refused
+from apportion.member.batch.span import topic_id_text
+from apportion.member.membership import TopicDescription
+from apportion.member.reactions import Reaction, reaction
+from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+Address = tuple[str, int]
+CONNECT_TIMEOUT_MS = 5_000
+
+
+class Leader(NamedTuple):
+    """The leader of a partition, and its leader epoch."""
+
+    node_id: int
+    epoch: int
+
+
+class RetryTimer:
+    """Exponential backoff within a total time."""
+
+    def __init__(self, limit_ms: int) -> None:
+        self._until = time.monotonic() + limit_ms / 1000
+        self._pause_s = 0.05
+
+    def left_ms(self) -> int:
+        """Return the time that is left, at least 1 ms, so that it can be a timeout."""
+        return max(1, int((self._until - time.monotonic()) * 1000))
+
+    def pause(self, error: Exception) -> None:
+        """Sleep before the next try; raise `error` instead if the time is over."""
+        if time.monotonic() + self._pause_s >= self._until:
+            raise error
+        time.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, 1.0)
+
+
+def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
+    """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
+    listed = (
+        bootstrap.split(",")
+        if isinstance(bootstrap, str)
+        else list(bootstrap)
+        if isinstance(bootstrap, Iterable)
+        else [bootstrap]
+    )
+    if not all(isinstance(entry, str) for entry in listed):
+        raise ValueError(f"bootstrap servers must be host:port, one or more, not {bootstrap!r}")
+    entries = [entry.strip() for entry in listed]
+    found = []
+    for entry in filter(None, entries):
+        host, colon, port = entry.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit():
+            raise ValueError(f"bootstrap server {entry!r} is not host:port")
+        if len(port) > 5 or int(port) > 65535:
+            raise ValueError(
+                f"bootstrap server {entry!r} has port {port}, which is out of range: a "
+                "port is a number up to 65535"
+            )
+        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not found:
+        raise ValueError("the list of bootstrap servers is empty; give at least one host:port")
+    return tuple(found)
+
+
+class NetworkClient:
+    """The brokers of one cluster and the connections to them."""
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        client_id: str = "apportion",
+        timeout_ms: int = 30_000,
+    ) -> None:
+        """timeout_ms: the default for one request, and for an operation with its retries.
+
+        Connects to nothing yet.
+        """
+        self.timeout_ms = timeout_ms
+        self._bootstrap = addresses(bootstrap)
+        self._client_id = client_id
+        self._lock = threading.Lock()
+        self._idle: dict[Address, list[BrokerConnection]] = {}
+        self._nodes: dict[int, Address] = {}
+        self._coordinators: dict[str, int] = {}
+        self._topics = Topics()
+        self._leaders: dict[tuple[TopicId, int], Leader] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Close every idle connection; one in use is closed by its user."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+
+    def call(
+        self,
+        request: Any,
+        *,
+        node: int | None = None,
+        coordinator: str | None = None,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+    ) -> Any:
+        """Send one request to that node, that group's coordinator or any broker.
+
+        Return the response.
+
+        Raises Disconnected if there is none. Error codes in the response are the caller's to judge.
+        """
+        timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        if coordinator is not None:
+            node = self.find_coordinator(coordinator, timeout_ms=timeout_ms)
+        if node is None:
+            return self._ask_any(request, timeout_ms, version)
+        address = self._nodes.get(node)
+        if address is None:
+            raise Disconnected(f"broker {node} is not in the cluster's metadata")
+        try:
+            return self._ask(address, request, timeout_ms, version)
+        except Disconnected:
+            if coordinator is not None:
+                self.forget_coordinator(coordinator)
+            raise
+
+    # connections
+
+    def _ask(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
+        with self._lock:
+            idle = self._idle.setdefault(address, [])
+            connection = idle.pop() if idle else None
+        if connection is None:
+            connection = BrokerConnection(
+                *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
+            )
+        try:
+            answer = connection.call(request, timeout_ms=timeout_ms, version=version)
+        except Disconnected:
+            self._drop_idle(address)
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            if not self._closed:
+                self._idle.setdefault(address, []).append(connection)
+                return answer
+        connection.close()
+        return answer
+
+    def _drop_idle(self, address: Address) -> None:
+        """Close the idle connections to that broker: what broke one has probably broken the
+        others.
+        """
+        with self._lock:
+            idle = self._idle.pop(address, [])
+        for connection in idle:
+            connection.close()
+
+    def _ask_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+        retry_timer = RetryTimer(timeout_ms)
+        known = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
+        failure = Disconnected("no broker is known")
+        for address in known:
+            try:
+                return self._ask(address, request, retry_timer.left_ms(), version)
+            except Disconnected as error:
+                failure = error
+        raise failure
+
+    # coordinators
+
+    def find_coordinator(self, group_id: str, *, timeout_ms: int | None = None) -> int:
+        """Return the group's coordinator node, asking for it if unknown.
+
+        Raises Refused or Disconnected.
+        """
+        known = self._coordinators.get(group_id)
+        if known is not None:
+            return known
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
+        found = self.call(request, timeout_ms=timeout_ms).coordinators[0]
+        if found.error_code != Code.NONE:
+            raise Refused(Code.of(found.error_code), found.error_message or "")
+        with self._lock:
+            self._nodes[found.node_id] = (found.host, found.port)
+            self._coordinators[group_id] = found.node_id
+        return int(found.node_id)
+
+    def forget_coordinator(self, group_id: str) -> None:
+        """Forget the group's coordinator, so that the next call asks for it."""
+        with self._lock:
+            self._coordinators.pop(group_id, None)
+
+    # metadata
+
+    def topics(self, names: Iterable[str], *, fresh: bool = False) -> Topics:
+        """Return the named topics that exist; asks the cluster if one is unknown, or if `fresh`.
+
+        Never creates a topic. Raises Refused for an error other than absence, Disconnected if no
+        broker answers.
+        """
+        wanted = tuple(sorted(dict.fromkeys(names)))
+        if fresh or any(self._topics.named(name) is None for name in wanted):
+            self._learn(tuple(MetadataRequestTopic(name=name) for name in wanted))
+        return Topics(topic for name in wanted if (topic := self._topics.named(name)) is not None)
+
+    def topics_by_id(self, ids: Iterable[TopicId]) -> Topics:
+        """Return the topics with these ids that exist; asks the cluster if one is unknown."""
+        wanted = tuple(sorted(dict.fromkeys(ids)))
+        unknown = tuple(topic_id for topic_id in wanted if self._topics.with_id(topic_id) is None)
+        if unknown:
+            self._learn(
+                tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown)
+            )
+        return Topics(
+            topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None
+        )
+
+    def leader(self, place: TopicIdPartition, *, fresh: bool = False) -> Leader:
+        """Return the partition's leader.
+
+        Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
+        LEADER_NOT_AVAILABLE.
+        """
+        known = self._leaders.get((place.topic_id, place.partition))
+        if known is None or fresh:
+            topic = self.topics([place.topic], fresh=True).named(place.topic)
+            if topic is None or topic.id != place.topic_id:
+                gone = (
+                    "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
+                )
+                raise Refused(
+                    Code.UNKNOWN_TOPIC_ID,
+                    f"topic {place.topic!r} with id {topic_id_text(place.topic_id)} {gone}",
+                )
+            known = self._leaders.get((place.topic_id, place.partition))
+        if known is None:
+            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
+        return known
+
+    def forget_leader(self, place: TopicIdPartition) -> None:
+        """Forget the partition's leader, so that the next request asks for it."""
+        with self._lock:
+            self._leaders.pop((place.topic_id, place.partition), None)
+
+    def nodes(self) -> dict[int, Address]:
+        """Fetch and return the brokers by node id."""
+        self._learn(())
+        return dict(self._nodes)
+
+    def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
+        """Fetch metadata of the named topics that exist, with their replicas' racks."""
+        answer = self._learn(
+            tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names)))
+        )
+        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
+        return tuple(
+            TopicDescription(
+                topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks)
+            )
+            for topic in answer.topics
+            if topic.name is not None and not topic.error_code
+        )
+
+    def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+        """Fetch and cache metadata of these topics, including their absence."""
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
+        while True:
+            answer: MetadataResponse = self.call(request, timeout_ms=retry_timer.left_ms())
+            refused = self._absorb(answer)
+            if refused is None:
+                break
+            if reaction("Metadata", refused.code) is not Reaction.RETRY:
+                raise refused
+            retry_timer.pause(refused)
+        for gone in wanted:
+            known = (
+                self._topics.named(gone.name)
+                if gone.name is not None
+                else self._topics.with_id(gone.topic_id)
+            )
+            if known is not None and not any(
+                known.name == topic.name and not topic.error_code for topic in answer.topics
+            ):
+                with self._lock:
+                    self._topics = self._topics.without(known.name)
+        return answer
+
+    def _absorb(self, answer: MetadataResponse) -> Refused | None:
+        """Cache the response; return its first error that is not absence."""
+        refused = None
+        with self._lock:
+            if answer.brokers:
+                self._nodes = {
+                    broker.node_id: (broker.host, broker.port) for broker in answer.brokers
+                }
+            for topic in answer.topics:
+                code = Code.of(topic.error_code)
+                if code is Code.NONE and topic.name is not None:
+                    self._absorb_topic(topic, topic.name)
+                elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
+                    refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
+        return refused
+
+    def _absorb_topic(self, topic: MetadataResponseTopic, name: str) -> None:
+        topic_id = bytes(topic.topic_id)
+        if topic_id == NO_TOPIC_ID:
+            raise Refused(
+                Code.UNSUPPORTED_VERSION,
+                "the broker does not speak topic ids (Metadata 10); Apache Kafka 2.8 is the least",
+            )
+        seen = Topic(name, topic_id, len(topic.partitions))
+        if self._topics.named(name) != seen:
+            self._topics = self._topics.adding(seen)
+        for partition in topic.partitions:
+            key = (topic_id, partition.partition_index)
+            if partition.leader_id >= 0:
+                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
+            else:
+                self._leaders.pop(key, None)
+
+
+def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[str, ...], ...]:
+    """Return the racks of each partition's replicas; () where no broker has a rack."""
+    if not racks:
+        return ()
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return tuple(
+        tuple(sorted({racks[node] for node in one.replica_nodes if node in racks}))
+        for one in partitions
+    )

@@ -1,0 +1,367 @@
+"""An application as a simulated process: a real group member, and a script that uses its
+partitions.
+
+It drives a member of either protocol, in place of `client/group_membership.py`. `Reader` and
+`Worker` have the script. The observer sees which partitions the script uses.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apportion.errors import Code
+from apportion.machine import Note, Tick
+from apportion.member.membership import (
+    Answered,
+    CoordinatorFound,
+    Failed,
+    FetchMetadata,
+    FindCoordinator,
+    Leave,
+    Left,
+    MetadataFetched,
+    SendToCoordinator,
+    Subscribe,
+    TopicDescription,
+    Unanswered,
+)
+from apportion.member.reactions import Reaction, reaction
+from apportion.sim.actors.broker import BrokerProcess
+from apportion.sim.actors.members import AnyMember, classic_member, consumer_member
+from apportion.sim.actors.protocols import ProtocolPair
+from apportion.sim.actors.requests import METADATA_VERSION, AwaitMember
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
+from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
+from apportion.sim.kernel.network import RequestChannel
+from apportion.sim.kernel.observer import NOTHING_IN_USE, InUse, Observer
+from apportion.sim.kernel.outcome import LawBroken
+from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from apportion.wire.messages.sync_group import SyncGroupRequest
+
+FIND_COORDINATOR_VERSION = 4  # the versions that are spoken
+REQUEST_VERSIONS = {
+    ConsumerGroupHeartbeatRequest: 1,
+    JoinGroupRequest: 9,
+    SyncGroupRequest: 5,
+    HeartbeatRequest: 4,
+    LeaveGroupRequest: 5,
+}
+LEAVE_TIMEOUT_MS = 3_000
+RESTART_DELAY_US = 1_000_000
+WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken
+
+
+class Application(Client):
+    """One application: a member, and an owner that uses its partitions.
+
+    in_use: the partitions that the owner uses now. next_protocol_choice: of its next process.
+    """
+
+    group = ""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        broker: BrokerProcess,
+        topics: tuple[str, ...],
+        is_static: bool,
+        observer: Observer,
+        protocols: ProtocolPair,
+    ) -> None:
+        super().__init__(simulation, name, broker)
+        self.topics = topics
+        self.instance_id = name if is_static else None
+        self.protocols = protocols
+        self.protocol_choice = self.next_protocol_choice = protocols.first
+        self.in_use: InUse = NOTHING_IN_USE
+        self.slow_until_us = 0
+        self._rebuilds_at_join = 0  # `observer.shard_rebuilds` at the last JoinGroup
+        # work that began while the application was slow may last until then
+        self.slow_work_until_us = 0
+        self.observer = observer
+        self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
+
+    def start(self) -> None:
+        """Start a new process: a new member joins the group, and the script begins."""
+        self.start_incarnation()
+        self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
+        self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
+        self.metadata_channel = RequestChannel(self, self.link, self.broker)
+        self.member = self._new_member(self.simulation.scenario)
+        self._alarm = Timer(self, self._on_timer)
+        self._tick = Tick()
+        self.simulation.write_trace(
+            self.name, f"begins as {self.name}.{self.incarnation}{self._protocol_suffix}"
+        )
+        self.join()
+        self.start_script()
+
+    def join(self) -> None:
+        """Subscribe to the topics, which lets the member join its group."""
+        self.step_member(Subscribe(self.topics))
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Whether the member of this incarnation uses the classic protocol."""
+        return self.protocol_choice.protocol != CONSUMER
+
+    @property
+    def _protocol_suffix(self) -> str:
+        return f", {self.protocol_choice}" if self.uses_classic_protocol else ""
+
+    def _new_member(self, scenario: Scenario) -> AnyMember:
+        if self.uses_classic_protocol:
+            return classic_member(scenario, self.group, self.instance_id, self.protocol_choice)
+        return consumer_member(
+            scenario, self.group, self.instance_id, f"{self.name}.{self.incarnation}"
+        )
+
+    def die(self, closes_connections: bool) -> None:
+        """Kill the process.
+
+        closes_connections: its host lives and closes them; otherwise the broker sees nothing.
+        """
+        if not self.is_up:
+            return
+        self.simulation.write_trace(
+            self.name, "is killed" if closes_connections else "is lost with its host"
+        )
+        self._stop_work()
+        for channel in self._channels:
+            if closes_connections:
+                channel.close()
+            else:
+                channel.forget()
+        self.end_incarnation()
+
+    def stop(self) -> None:
+        """Stop the script and leave the group; the process ends with the answer, or after
+        LEAVE_TIMEOUT_MS.
+        """
+        if self.is_up:
+            self.simulation.write_trace(self.name, "stops")
+            self._stop_work()
+            self.call_later(LEAVE_TIMEOUT_MS * 1000, self._end_process)
+            self.step_member(Leave())
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Change the subscription."""
+        self.topics = topics
+        if self.is_up and self.is_working:
+            self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")
+            self.step_member(Subscribe(topics))
+
+    def step_member(self, event: Any) -> None:
+        """Step the member over `event` and perform its actions."""
+        for action in self.member.step(event, self.now()):
+            match action:
+                case SendToCoordinator():
+                    self._send(action)
+                case FindCoordinator():
+                    self._find_coordinator(action)
+                case FetchMetadata():
+                    self._fetch_metadata(action)
+                case Left():
+                    self._end_process()
+                    return
+                case Note():
+                    self.simulation.write_trace(self.name, action.text)
+                case Failed(code, why):
+                    self._give_up(code, why)
+                    return
+                case _:
+                    self.perform_other(action)
+        self._alarm.set(self.member.wake_at())
+        if self._awaited is not None and self._awaited[0](self.member):
+            _, runner, turn = self._awaited
+            self._awaited = None
+            runner.resume(turn, True)
+
+    def perform_other(self, action: Any) -> None:
+        """Perform an action that only some members have; the script reads offers and losses in the
+        member's view.
+        """
+
+    def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
+        """Use exactly these partitions from now on, and report the change."""
+        if self.in_use.incarnation != incarnation or self.in_use.partitions != partitions:
+            self.in_use = InUse(incarnation, dict.fromkeys(partitions))
+            self.observer.ownership_changed(self)
+
+    def work_ms(self, mean_ms: int) -> int:
+        """Draw how long a piece of work takes; ten times as long while the application is slow.
+
+        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy
+        application gives up partitions in time.
+        """
+        span_ms = 1 + min(
+            int(self.rng.expovariate(1.0) * mean_ms),
+            4 * mean_ms,
+            self.simulation.scenario.rebalance_ms // 3,
+        )
+        if self.simulation.now_us < self.slow_until_us:
+            span_ms *= 10
+            self.slow_work_until_us = self.simulation.now_us + span_ms * 1_000
+        return span_ms
+
+    def _give_up(self, code: Code, why: str) -> None:
+        """End the process because its member failed; start it again where that can help.
+
+        Any other failure of a member breaks the law no-defect. One is expected: a static classic
+        member that replaced its predecessor while the group was joining. The replacement is in no
+        record yet, so a coordinator that loads its log again fences the new member, as in Kafka.
+        """
+        api = "JoinGroup" if self.uses_classic_protocol else "ConsumerGroupHeartbeat"
+        is_taken_back = (
+            code is Code.FENCED_INSTANCE_ID
+            and self.uses_classic_protocol
+            and self.observer.shard_rebuilds > self._rebuilds_at_join
+        )
+        if not is_taken_back and reaction(api, code) is not Reaction.RETRY_FOR_A_TIME:
+            raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
+        self.simulation.write_trace(self.name, f"gives up: {code.name}")
+        self._end_process()
+        self.simulation.call_later(RESTART_DELAY_US, self._restart, self.incarnation)
+
+    def _restart(self, incarnation: int) -> None:
+        if incarnation == self.incarnation and not self.is_up:
+            self.start()
+
+    def _stop_work(self) -> None:
+        self._awaited = None
+        self.cancel_script()
+        self.set_in_use(0, {})
+
+    def _end_process(self) -> None:
+        if self.is_up:
+            self.simulation.write_trace(self.name, "ends")
+            self._stop_work()
+            for channel in self._channels:
+                channel.close()
+            self.end_incarnation()
+
+    @property
+    def _channels(self) -> tuple[RequestChannel, ...]:
+        return (
+            (self.heartbeat_channel, self.work_channel, self.metadata_channel)
+            if self.uses_classic_protocol
+            else (self.heartbeat_channel, self.work_channel)
+        )
+
+    def _on_timer(self) -> None:
+        wake_ms = self.member.wake_at()
+        if wake_ms is not None and wake_ms <= self.mono_ms():
+            self.step_member(self._tick)
+        else:
+            self._alarm.set(wake_ms)
+
+    def _send(self, send: SendToCoordinator) -> None:
+        self._abandon_request()
+        version = REQUEST_VERSIONS[type(send.request)]
+        self.heartbeat_channel.send(
+            send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
+        )
+
+    def _abandon_request(self) -> None:
+        """Drop the request in flight: a LeaveGroup does not wait for the answer to an earlier
+        heartbeat.
+        """
+        if self.heartbeat_channel.is_busy:
+            self.heartbeat_channel.close()
+
+    def _receive(self, send: SendToCoordinator, answer: Any) -> None:
+        if answer is None:
+            self.step_member(Unanswered(send.request_id, "nobody answered"))
+            return
+        code = Code.of(answer.error_code)
+        match send.request:
+            case ConsumerGroupHeartbeatRequest():
+                self.simulation.write_trace(
+                    self.name, f"hears epoch {answer.member_epoch}, {code.name}"
+                )
+                self.observer.answer_received(self, answer.member_epoch, code)
+            case JoinGroupRequest():
+                leads = " and leads" if answer.leader == answer.member_id != "" else ""
+                if code is Code.NONE:
+                    self._rebuilds_at_join = self.observer.shard_rebuilds
+                self.simulation.write_trace(
+                    self.name,
+                    f"joins generation {answer.generation_id}{leads} as "
+                    f"{answer.member_id}, {code.name}",
+                )
+            case SyncGroupRequest(generation_id=generation):
+                self.simulation.write_trace(
+                    self.name, f"is in generation {generation}, {code.name}"
+                )
+                self.observer.answer_received(self, generation, code)
+            case _:
+                self.simulation.write_trace(self.name, f"hears {code.name}")
+        self.step_member(Answered(send.request_id, answer))
+        if type(send.request) is JoinGroupRequest and code is Code.NONE:
+            self.observer.member_joined(self)
+
+    def _fetch_metadata(self, look: FetchMetadata) -> None:
+        if self.metadata_channel.is_busy:
+            self.metadata_channel.close()
+        topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        self.metadata_channel.send(
+            request,
+            METADATA_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._receive_metadata(look.request_id, answer),
+        )
+
+    def _receive_metadata(self, request_id: int, answer: Any) -> None:
+        if answer is None:
+            self.step_member(Unanswered(request_id, "nobody answered"))
+            return
+        topics = (topic for topic in answer.topics if topic.error_code == Code.NONE)
+        found = tuple(
+            TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions))
+            for topic in topics
+        )
+        self.step_member(MetadataFetched(request_id, found))
+
+    def _find_coordinator(self, find: FindCoordinator) -> None:
+        self._abandon_request()
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
+        self.heartbeat_channel.send(
+            request,
+            FIND_COORDINATOR_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._receive_coordinator(find.request_id, answer),
+        )
+
+    def _receive_coordinator(self, request_id: int, answer: Any) -> None:
+        if answer is None:
+            self.step_member(Unanswered(request_id, "nobody answered"))
+            return
+        code = Code.of(answer.coordinators[0].error_code)
+        self.step_member(
+            CoordinatorFound(request_id)
+            if code is Code.NONE
+            else Unanswered(request_id, code.sentence, code)
+        )
+
+    def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
+        """Start the effect that the script yielded; also AwaitMember."""
+        if type(effect) is not AwaitMember:
+            super().perform_effect(runner, effect, turn)
+        elif effect.condition(self.member):
+            self.call_later(WAKE_UP_US, runner.resume, turn, True)
+        else:
+            self._awaited = (effect.condition, runner, turn)
+            self.call_later(effect.timeout_ms * 1000, self._await_timed_out, runner, turn)
+
+    def _await_timed_out(self, runner: ScriptRunner, turn: int) -> None:
+        if self._awaited is not None and self._awaited[1:] == (runner, turn):
+            self._awaited = None
+            runner.resume(turn, False)

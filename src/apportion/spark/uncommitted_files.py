@@ -1,0 +1,74 @@
+"""The part files of one batch before a commit: written, fitted to the table's fences, or deleted.
+
+Each attempt to commit reads the fences anew. If another application has moved one meanwhile, rows
+that were written already are below it: whole files of such rows are deleted, and a file with rows
+on both sides of the fence is written again without the lower ones.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from apportion.spark.files import (
+    REPORT,
+    OffsetWindow,
+    PartFileWriter,
+    WrittenFile,
+    from_report,
+    remove_part_files,
+    rewrite_part_files,
+)
+from apportion.spark.table import TableAttempt
+from apportion.topics import TopicPartition
+
+
+class UncommittedFiles:
+    """The files of one batch until they are committed."""
+
+    def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
+        self._frame = frame
+        self._files = files
+        self._written: list[WrittenFile] | None = None
+
+    def fitted(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
+        """Return files with exactly the rows at or above the floors of `windows`, writing them as
+        needed.
+        """
+        files = self._files._replace(windows=windows)
+        if self._written is None:
+            self._written = self._run(self._frame, files.write)
+            return self._written
+        keep = [file for file in self._written if file.first >= windows[file.topic_partition].floor]
+        straddling = [
+            file
+            for file in self._written
+            if file.first < windows[file.topic_partition].floor <= file.last
+        ]
+        if straddling:
+            paths = self._frame.sparkSession.createDataFrame(
+                [(file.path,) for file in straddling], "path string"
+            )
+            keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
+        kept = {file.path for file in keep}
+        remove_part_files(files, [file.path for file in self._written if file.path not in kept])
+        self._written = keep
+        return keep
+
+    def disown(self, attempt: TableAttempt) -> None:
+        """Forget files that the table holds: a commit that seemed to conflict was this batch's
+        own.
+        """
+        if self._written:
+            held = attempt.paths()
+            self._written = [file for file in self._written if file.path not in held]
+
+    def discard(self) -> list[WrittenFile]:
+        """Delete the files."""
+        remove_part_files(self._files, [file.path for file in self._written or ()])
+        self._written = []
+        return self._written
+
+    @staticmethod
+    def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
+        return from_report(frame.mapInArrow(write, REPORT).collect())

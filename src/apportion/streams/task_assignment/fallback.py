@@ -1,0 +1,44 @@
+"""Kafka Streams' `FallbackPriorTaskAssignor`: every client keeps its active tasks because lags are
+unknown.
+
+The leader uses it when it could not fetch the end offsets of changelogs. A task that no client runs
+goes to one with state of it, else to the least loaded; a probing rebalance follows, at which the
+offsets may be known.
+"""
+
+import numpy as np
+
+from apportion.streams.task_assignment.balance import plan_active_tasks
+from apportion.streams.task_assignment.client_states import (
+    UNLIMITED_LAG,
+    AssignmentConfigs,
+    ClientStates,
+    TaskAssignment,
+    Tasks,
+)
+from apportion.streams.task_assignment.ranked_clients import (
+    RANK_RUNNING,
+    assignment_problem,
+    best_clients,
+)
+from apportion.streams.task_assignment.standby_tasks import plan_standby_tasks
+from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as_planned
+
+
+def fallback(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
+    """Keep active tasks where they are, assign the others, and ask for a probing rebalance. Lags
+    are ignored.
+    """
+    alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
+    previous = clients._replace(is_running=clients.previously_active)
+    problem = assignment_problem(
+        alike, previous, configs._replace(acceptable_recovery_lag=UNLIMITED_LAG)
+    )
+    ranked = problem.ranked
+    running = best_clients(ranked.where(ranked.rank == RANK_RUNNING), len(tasks.stateful))[0]
+    is_free = running < 0
+    load = np.bincount(running[~is_free], minlength=len(clients.consumer_counts))
+    active = np.where(is_free, plan_active_tasks(problem, is_free, load), running)
+    return assign_as_planned(
+        TaskPlan(active, plan_standby_tasks(problem, active)), needs_probing_rebalance=True
+    )

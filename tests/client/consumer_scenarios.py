@@ -1,0 +1,181 @@
+"""What a Consumer must do on any broker: played against ours in tests/client, on a real Kafka
+in tests/kafka.
+
+A module that adopts these adopts scenarios.py first, whose fixtures they take. `options` says which
+kind of member the Consumer is: KIP-848 here, classic where a module has a fixture of its own.
+"""
+
+import time
+
+import pytest
+
+import apportion
+from apportion.client.cluster import partitions_of
+from apportion.errors import Refused
+from apportion.topics import TopicPartition
+from tests.client.scenarios import fill
+
+
+@pytest.fixture
+def options():
+    """The options of a Consumer."""
+    return {}
+
+
+def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
+    bootstrap, options, cluster, topic, group
+):
+    fill(cluster, topic, each=10)
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
+    ) as consumer:
+        first = []
+        for record in consumer:
+            first.append(record)
+            if len(first) == 25:
+                break
+        consumer.commit()
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
+    ) as consumer:
+        rest = []
+        while len(rest) < 15:
+            rest += consumer.poll(5_000)
+        assert consumer.poll(300) == []
+        partition = consumer.assignment[0]
+        assert (consumer.position(partition), len(consumer.assignment)) == (10, 4)
+    seen = [(record.partition, record.offset) for record in first + rest]
+    assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
+    assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (
+        topic.name,
+        1_000,
+        b"key",
+        (),
+    )
+
+
+def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, topic, group):
+    with apportion.Consumer(bootstrap, group, topics=topic.name, **options) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        assert {partition.topic for partition in consumer.assignment} == {topic.name}
+
+
+def test_two_consumers_share_and_are_told_what_comes_and_goes(
+    bootstrap, options, topic, group, keeps
+):
+    told = []
+
+    def listener(who, what):
+        return lambda partitions: told.append((who, what, len(partitions)))
+
+    def consumer(who):
+        callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
+        return apportion.Consumer(
+            bootstrap,
+            group,
+            topics=[topic.name],
+            auto_offset_reset="earliest",
+            **callbacks,
+            **options,
+        )
+
+    first = consumer("first")
+    while len(first.assignment) < 4:
+        first.poll(100)
+    second = consumer("second")
+    while (len(first.assignment), len(second.assignment)) != (2, 2):
+        first.poll(100)
+        second.poll(100)
+    second.close()
+    while len(first.assignment) < 4:
+        first.poll(100)
+    first.close()
+    there, back = (2, 2) if keeps else (4, 4)
+    shared = [] if keeps else [("first", "on_assigned", 2), ("first", "on_revoked", 2)]
+    assert told[:2] == [("first", "on_assigned", 4), ("first", "on_revoked", there)]
+    assert sorted(told[2:]) == sorted(
+        [
+            *shared,
+            ("second", "on_assigned", 2),
+            ("second", "on_revoked", 2),
+            ("first", "on_assigned", back),
+            ("first", "on_revoked", 4),
+        ]
+    )
+
+
+def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
+    bootstrap, options, topic, group
+):
+    patient = {"max_poll_interval_ms": 1_000, **options}
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient
+    ) as consumer:
+        while len(consumer.assignment) < 4:
+            consumer.poll(100)
+        life = consumer.session.status().incarnation
+        assert consumer.poll(2_500) == []
+        assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (
+            life,
+            4,
+        )
+
+
+def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
+    fill(cluster, topic, each=3)
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
+    ) as consumer:
+        while len(consumer.assignment) < 4:
+            consumer.poll(100)
+        consumer.commit(dict.fromkeys(consumer.assignment, 0))
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
+        seen, deadline = 0, time.monotonic() + 30
+        while seen < 12 and time.monotonic() < deadline:
+            seen += len(consumer.poll(0))
+    assert seen == 12
+
+
+def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
+    bootstrap, options, cluster, topic, group
+):
+    fill(cluster, topic, each=3)
+    with apportion.Consumer(
+        bootstrap,
+        group,
+        topics=[topic.name],
+        auto_offset_reset="earliest",
+        auto_commit=True,
+        **options,
+    ) as consumer:
+        seen = 0
+        while seen < 12:
+            seen += len(consumer.poll(5_000))
+    assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 3)
+
+
+def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
+    bootstrap, options, topic, group
+):
+    with (
+        apportion.Consumer(
+            bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
+        ) as consumer,
+        pytest.raises(Refused, match="auto_offset_reset is 'error'"),
+    ):
+        for _ in range(100):
+            consumer.poll(1_000)
+
+
+def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, options, topic, group):
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        consumer.commit({TopicPartition(topic.name, 1): 41})
+        assert consumer.committed(
+            [TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]
+        ) == {
+            TopicPartition(topic.name, 1): 41,
+            TopicPartition(topic.name, 2): None,
+        }

@@ -1,0 +1,121 @@
+"""Bootstrap lists, patience, and brokers that are not there or talk nonsense."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.client.group_membership import GroupMembership
+from apportion.client.network_client import RetryTimer, addresses
+from apportion.member.membership import MembershipState
+
+
+def test_a_bootstrap_list_is_text_or_a_list():
+    assert addresses("a:1, b:22") == addresses(["a:1", "b:22"]) == (("a", 1), ("b", 22))
+    assert addresses("[::1]:9092") == (("::1", 9092),)
+
+
+@pytest.mark.parametrize("wrong", ["", " , ", "a", "a:b", ":1", "a:70000", "a:-1"])
+def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong):
+    with pytest.raises(ValueError, match="bootstrap server"):
+        Cluster(wrong)
+
+
+@pytest.mark.parametrize("port", ["65536", "99999", "9" * 5_000])
+def test_a_port_out_of_range_is_named_as_that(port):
+    with pytest.raises(
+        ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"
+    ):
+        addresses(f"a:{port}")
+
+
+def test_patience_raises_what_stood_in_the_way_when_the_time_is_over():
+    patience = RetryTimer(200)
+    with pytest.raises(KeyError):
+        while True:
+            patience.pause(KeyError("in the way"))
+    assert patience.left_ms() <= 200
+
+
+def test_a_broker_that_is_not_there_is_named():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(Disconnected, match=f"no connection to the broker at 127.0.0.1:{port}"):
+            Cluster(f"127.0.0.1:{port}").topics(["t"])
+
+
+@pytest.fixture
+def babbler():
+    """A server that answers whatever it is asked with `reply`, on every connection; then holds the
+    connection open.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.1)
+    ended = threading.Event()
+    server = Babbler(listener, ended)
+    server.start()
+    yield server
+    ended.set()
+    server.join()
+    listener.close()
+
+
+class Babbler(threading.Thread):
+    """See the fixture."""
+
+    def __init__(self, listener, ended):
+        super().__init__()
+        self.listener, self.ended, self.reply = listener, ended, b""
+        self.bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def run(self):
+        held = []
+        while not self.ended.is_set():
+            try:
+                connection, _ = self.listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(5)
+            held.append(connection)
+            connection.recv(4096)
+            if self.reply:
+                connection.sendall(self.reply)
+        for connection in held:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "a frame of 1213486160 bytes"),
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (b"\0\0\0\2ab", "a response of 2 bytes"),
+        (b"\0\0\0\x04\0\0\0\x09", "is no answer to ApiVersions"),
+    ],
+)
+def test_a_server_that_is_no_broker_is_told_apart(babbler, reply, sentence):
+    babbler.reply = reply
+    with pytest.raises(Disconnected, match=sentence):
+        Cluster(babbler.bootstrap).topics(["t"])
+
+
+def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(babbler):
+    before = time.monotonic()
+    with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
+        Cluster(babbler.bootstrap, timeout_ms=300).topics(["t"])
+    assert time.monotonic() - before < 5
+
+
+def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        session = GroupMembership(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])
+        session.start()
+        view = session.wait(lambda view: False, 400)
+        assert (view.state, view.epoch, view.target) == (MembershipState.JOINING, 0, None)
+        assert session.leave()
+        assert [event.what for event in session.history()] == ["left"]

@@ -1,0 +1,71 @@
+"""A client of bare bytes."""
+
+import socket
+import struct
+import time
+
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.table import decode_response, encode_request
+
+
+class Peer:
+    """A client of bare bytes."""
+
+    def __init__(self, address):
+        host, port = address.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def ask(self, request, version, correlation_id=1):
+        self.send(encode_request(request, version, correlation_id, "test"))
+
+    def receive(self, size):
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def frame(self):
+        return self.receive(int.from_bytes(self.receive(4), "big"))
+
+    def answer(self, request_class, version):
+        return decode_response(request_class, version, self.frame())
+
+    def is_closed(self):
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def framed(data):
+    return struct.pack(">i", len(data)) + data
+
+
+def header(key, version, correlation_id=1, client_id=b"test"):
+    return struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
+
+
+def batch(size):
+    return encode_batch([(None, b"x" * size, ())], timestamp_ms=int(time.time() * 1000))
+
+
+def produce(topic, records, acks=-1):
+    data = PartitionProduceData(index=0, records=records)
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+    )

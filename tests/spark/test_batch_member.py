@@ -1,0 +1,189 @@
+"""A batch member plans spans and commits them, on a broker in this process and without Spark."""
+
+import functools
+import re
+
+import pytest
+
+import apportion.spark.batch_member
+from apportion.client.cluster import partitions_of
+from apportion.member.assignors.interface import Given, TopicParts
+from apportion.member.assignors.serde import encode_assignment
+from apportion.member.assignors.strategy import strategy
+from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.classic.generation import NO_GENERATION, Generation
+from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.spark.batch_members import SHORT_SESSIONS, produce, span_where
+
+
+@pytest.fixture(scope="module")
+def broker(protocol):
+    with EmbeddedBroker(**SHORT_SESSIONS) as running:
+        yield running
+
+
+@pytest.fixture
+def join_silent_member(cluster, protocol):
+    """`join_silent_member(group, topic)`: the member is assigned both partitions, and never sends a
+    request again.
+    """
+    join = join_as_silent_classic_member if protocol == "classic" else join_as_silent_consumer
+    return functools.partial(join, cluster)
+
+
+def join_as_silent_classic_member(cluster, group, topic):
+    ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
+    named = cluster.call(
+        join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group
+    )
+    joined = cluster.call(
+        join_request(ghost, named.member_id, (topic,), (), NO_GENERATION, None), coordinator=group
+    )
+    everything = encode_assignment(Given((TopicParts(topic, (0, 1)),)))
+    plan = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=everything),)
+    generation = Generation(joined.generation_id, "cooperative-sticky", assignments=plan)
+    assert (
+        cluster.call(
+            sync_request(ghost, joined.member_id, generation), coordinator=group
+        ).assignment
+        == everything
+    )
+
+
+def join_as_silent_consumer(cluster, group, topic):
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="ghost",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=(topic,),
+        topic_partitions=(),
+    )
+    assert cluster.call(beat, coordinator=group).assignment.topic_partitions
+
+
+def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(cluster, batch_member_of):
+    (old,) = partitions_of(cluster.create_topic("again", 1))
+    produce(cluster, old, 3)
+    member = batch_member_of(
+        "made-again", "again", startingOffsets="latest", failOnDataLoss="false"
+    )
+    first = span_where(member, EMPTY_SPAN, lambda span: old in span.ranges)
+    cluster.delete_topic("again")
+    (new,) = partitions_of(cluster.create_topic("again", 1))
+    produce(cluster, new, 5)
+    second = span_where(member, first, lambda span: new in span.ranges)
+    assert (dict(first.ranges), dict(second.ranges)) == ({old: (3, 3)}, {new: (0, 5)})
+
+
+def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(
+    cluster, batch_member_of
+):
+    (partition,) = partitions_of(cluster.create_topic("late", 1))
+    produce(cluster, partition, 8)
+    member = batch_member_of("late-commit", "late", startingOffsets="earliest")
+    batch = span_where(member, EMPTY_SPAN, lambda span: partition in span.ranges, limit=5)
+    assert (dict(batch.ranges), cluster.committed("late-commit", [partition])) == (
+        {partition: (0, 5)},
+        {partition: 0},
+    )
+    following = span_where(member, batch, lambda span: span != batch, limit=5)
+    assert (dict(following.ranges), cluster.committed("late-commit", [partition])) == (
+        {partition: (5, 8)},
+        {partition: 5},
+    )
+
+
+def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, batch_member_of):
+    (partition,) = partitions_of(cluster.create_topic("restart", 1))
+    produce(cluster, partition, 8)
+    first = batch_member_of("restarted", "restart", startingOffsets="earliest")
+    batch = span_where(first, EMPTY_SPAN, lambda span: partition in span.ranges, limit=5)
+    first.close()
+    again = batch_member_of("restarted", "restart", startingOffsets="earliest")
+    following = span_where(again, batch, lambda span: span != batch, limit=5)
+    assert (dict(following.ranges), cluster.committed("restarted", [partition])) == (
+        {partition: (5, 8)},
+        {partition: 5},
+    )
+
+
+def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member_of, monkeypatch):
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 0.5)
+    member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(MembershipFailed) as failure:
+        span_where(member, EMPTY_SPAN, lambda span: span.ranges)
+    message = re.sub(r"for \d+ s", "for N s", str(failure.value))
+    assert message == (
+        "group nobody-group at 127.0.0.1:1: nothing to read for N s: "
+        "no connection to the broker at 127.0.0.1:1: Connection refused; "
+        "see that a broker listens there and can be reached from this host, or give "
+        "another kafka.bootstrap.servers"
+    )
+
+
+def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
+    cluster, batch_member_of, join_silent_member, monkeypatch
+):
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 1.0)
+    partitions = partitions_of(cluster.create_topic("slow", 2))
+    join_silent_member("slow-group", "slow")
+    member = batch_member_of("slow-group", "slow", startingOffsets="earliest")
+    produce(cluster, partitions[0], 1)
+    assert set(span_where(member, EMPTY_SPAN, lambda span: len(span.ranges) == 2).ranges) == set(
+        partitions
+    )
+
+
+def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(
+    cluster, batch_member_of, join_silent_member
+):
+    partitions = partitions_of(cluster.create_topic("haunted", 2))
+    for partition in partitions:
+        produce(cluster, partition, 8)
+    first = batch_member_of("haunted-group", "haunted", startingOffsets="earliest")
+    batch = span_where(first, EMPTY_SPAN, lambda span: span.ranges, limit=10)
+    assert dict(batch.ranges) == dict.fromkeys(partitions, (0, 5))
+    first.close()
+    join_silent_member("haunted-group", "haunted")
+    again = batch_member_of("haunted-group", "haunted", startingOffsets="earliest")
+    following = span_where(again, batch, lambda span: span != batch)
+    assert dict(following.ranges) == dict.fromkeys(partitions, (5, 8))
+    assert cluster.committed("haunted-group", partitions) == dict.fromkeys(partitions, 5)
+
+
+def test_reading_what_is_there_does_not_end_before_the_share_has_come(
+    cluster, batch_member_of, join_silent_member
+):
+    partitions = partitions_of(cluster.create_topic("now", 2))
+    for partition in partitions:
+        produce(cluster, partition, 8)
+    join_silent_member("now-group", "now")
+    member = batch_member_of("now-group", "now", startingOffsets="earliest")
+    member.stop_at_present_ends()
+    produce(cluster, partitions[0], 2)
+    asking = member.next_span(EMPTY_SPAN, None)  # the writers, of whom there are none
+    batch = member.next_span(asking, None)
+    assert dict(batch.ranges) == dict.fromkeys(partitions, (0, 8))
+    assert member.next_span(batch, None) is batch
+
+
+def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, batch_member_of):
+    partitions = partitions_of(cluster.create_topic("shared", 2))
+    for partition in partitions:
+        produce(cluster, partition, 10)
+    one = batch_member_of("handed", "shared", startingOffsets="earliest")
+    before = span_where(one, EMPTY_SPAN, lambda span: len(span.ranges) == 2, limit=4)
+    other = batch_member_of("handed", "shared", startingOffsets="earliest")
+    joined = other.next_span(other.next_span(EMPTY_SPAN, None), None)
+    spans = [before]
+    while len(spans[-1].ranges) == 2:
+        spans.append(one.next_span(spans[-1], 1))
+    theirs = span_where(other, joined, lambda span: span.ranges and not span.question_number)
+    (kept,), (given,) = spans[-1].ranges, theirs.ranges
+    assert {kept, given} == {*partitions}
+    assert theirs.ranges[given] == (spans[-2].ranges[given][1], 10)

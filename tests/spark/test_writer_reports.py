@@ -1,0 +1,134 @@
+"""What the writer reports to its query's source, and which batches it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
+from apportion.member.batch.span import LostOffsets, Span, sorted_span
+from apportion.spark import handover
+from apportion.spark.delta import Writer
+from apportion.topics import TopicIdPartition
+from tests.spark.writes import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
+
+
+def asking(*ranges):
+    return sorted_span(
+        "asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
+    )._replace(question_number=1)
+
+
+def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, tmp_path):
+    question = asking((0, 5))
+    assert handover.read_reports(question) == NO_REPORT
+    nothing_read(Writer(path), question)
+    assert handover.read_reports(question) == WriterReport((path,))
+    nothing_read(Writer(f"file://{path}-b/", adopt=True), question)
+    assert handover.read_reports(question) == WriterReport((path, f"{path}-b"), adopt=True)
+    handover.delete_reports(question)
+    assert (handover.read_reports(question), list(tmp_path.iterdir())) == (NO_REPORT, [])
+
+
+def test_a_table_that_has_records_of_the_group_says_so(path):
+    batch(Writer(path), (0, 0, 5))
+    question = asking((0, 5), (1, 0))
+    nothing_read(Writer(path), question, group="of others")
+    assert handover.read_reports(question) == WriterReport((path,))
+    nothing_read(Writer(path), question)
+    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
+    handover.delete_reports(question)
+
+
+@pytest.mark.parametrize(
+    ("sinks", "sentence"),
+    [
+        (
+            ("/lake/flights",),
+            "this checkpoint belongs to a query that writes to /lake/flights, and now it "
+            "is to write to",
+        ),
+        ((), "the query's source was never told that it writes to"),
+    ],
+)
+def test_a_batch_of_a_query_with_another_sink_is_not_written(path, sinks, sentence):
+    with pytest.raises(AnotherSink, match=sentence):
+        nothing_read(Writer(path), Span("a", {P0: (0, 5)}, sinks))
+    assert not Path(path).exists()
+
+
+def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path):
+    for sinks in (("/lake/flights",), ()):
+        foreign = Span("a", {P0: (0, 5)}, sinks)
+        nothing_read(Writer(path, adopt=True), foreign)
+        assert handover.read_reports(foreign) == WriterReport((path,), adopt=True)
+        # said of that batch alone
+        assert handover.read_reports(foreign._replace(sinks=(path,))) == NO_REPORT
+    handover.delete_reports(foreign)
+    own = foreign._replace(sinks=(path,))
+    nothing_read(Writer(path, adopt=True), own)
+    assert handover.read_reports(own) == NO_REPORT
+
+
+def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path):
+    shared = Span("a", {P0: (0, 5)}, (path, f"{path}-b"))
+    nothing_read(Writer(path), shared)
+    assert handover.read_reports(shared) == WriterReport((path,))
+    nothing_read(Writer(f"{path}-b"), shared)
+    assert handover.read_reports(shared) == WriterReport(shared.sinks)
+    handover.delete_reports(shared)
+
+
+def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    question = asking((0, 5))
+    nothing_read(Writer(path), question)
+    nothing_read(Writer(f"{path}-b"), question)
+    torn, whole = sorted(tmp_path.glob("apportion-*/*"))
+    kept = json.loads(whole.read_text())["sink"]
+    for text in ("", '{"sink": "/la', "[]", "{}"):
+        torn.write_text(text)
+        assert handover.read_reports(question) == WriterReport((kept,))
+
+
+def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
+    question = asking((0, 5))
+    nothing_read(Writer(path), question)
+    assert handover.read_reports(question._replace(question_number=2)) == NO_REPORT
+    handover.delete_reports(question)
+
+
+def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
+    batch(Writer(path), (1, 0, 5))
+    question = Span("asked", {}, question_number=1, unclaimed=(P0, P0._replace(partition=1)))
+    nothing_read(Writer(path), question)
+    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
+    handover.delete_reports(question)
+
+
+def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(path):
+    writer = Writer(path, rewind=True)
+    batch(writer, (0, 0, 5), (1, 0, 5))
+    batch(writer, (0, 7, 9), (1, 5, 9))
+    told = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
+    assert handover.read_reports(told).rewind == {P0: 5}
+    assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).rewind == {}  # it has gone back
+    assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
+    batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
+    batch(writer, (0, 5, 9), (1, 9, 10))
+    assert stored(path) == every((0, 0, 9), (1, 0, 10))
+    handover.delete_reports(told)
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(path, fail_on_data_loss):
+    writer = Writer(path, rewind=True, fail_on_data_loss=fail_on_data_loss)
+    batch(writer, (0, 0, 5))
+    batch(writer, (0, 8, 9))
+    if fail_on_data_loss:
+        with pytest.raises(LostOffsets):
+            batch(writer, (0, 7, 9))
+    else:
+        batch(writer, (0, 7, 9))
+    assert stored(path) == every((0, 0, 5)) + ([] if fail_on_data_loss else every((0, 7, 9)))
+    handover.delete_reports(sorted_span("a", {}))

@@ -1,0 +1,103 @@
+"""A DataFrame without Spark, micro-batches of it, and what a table holds afterwards."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+
+from apportion.member.batch.span import sorted_span
+from apportion.spark.files import REPORT_SCHEMA
+from apportion.spark.query_introspection import SourceReading
+from apportion.topics import TopicIdPartition
+
+TOPIC_ID = bytes(range(16))
+COLUMNS = (
+    StructType()
+    .add("topic", "string")
+    .add("partition", "integer")
+    .add("offset", "long")
+    .add("city", "string")
+)
+ARROW = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("city", pa.string()),
+    ]
+)
+
+
+class Frame:
+    """A DataFrame with these rows, whose jobs run here. meanwhile: called once, when the first job
+    has ended.
+    """
+
+    def __init__(self, rows, meanwhile=lambda: None, schema=COLUMNS):
+        self.schema = schema
+        self.columns = self.schema.names
+        self.sparkSession = self
+        self._rows, self._meanwhile = rows, meanwhile
+
+    def mapInArrow(self, function, schema):
+        batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
+        self._report = pa.Table.from_batches(batches, REPORT_SCHEMA)
+        return self
+
+    def collect(self):
+        meanwhile, self._meanwhile = self._meanwhile, lambda: None
+        meanwhile()
+        return [tuple(row.values()) for row in self._report.to_pylist()]
+
+    def createDataFrame(self, rows, schema):
+        return Frame(
+            pa.RecordBatch.from_pydict({"path": [path for (path,) in rows]}),
+            schema=StructType().add("path", "string"),
+        )
+
+
+def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
+    """One micro-batch: every record of these ranges (partition, start, end), which are the batch's
+    span too.
+    """
+    places = {
+        TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges
+    }
+    rows = [
+        {
+            "topic": "t",
+            "partition": place.partition,
+            "offset": offset,
+            "city": f"{place.partition}-{offset}",
+        }
+        for place, bounds in places.items()
+        for offset in range(*bounds)
+    ]
+    writer.write(
+        Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile),
+        [SourceReading(group, sorted_span("a", places))],
+    )
+
+
+def stored(path):
+    """(partition, offset) of every row that can be read."""
+    table = DeltaTable(path).to_pyarrow_table()
+    return sorted(zip(*table.select(["partition", "offset"]).to_pydict().values(), strict=True))
+
+
+def orphans(path):
+    held = {Path(uri).name for uri in DeltaTable(path).file_uris()}
+    return sorted(file.name for file in Path(path).glob("*.parquet") if file.name not in held)
+
+
+def every(*ranges):
+    return [(partition, offset) for partition, start, end in ranges for offset in range(start, end)]
+
+
+P0 = TopicIdPartition("t", TOPIC_ID, 0)
+
+
+def nothing_read(writer, batch, group="g"):
+    """The writer is given a batch without rows."""
+    writer.write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), [SourceReading(group, batch)])
