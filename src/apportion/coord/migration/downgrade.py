@@ -25,11 +25,7 @@ from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
 from apportion.wire.messages.join_group import JoinGroupRequest
-from apportion.wire.records.groups import (
-    ClassicMemberMetadata,
-    GroupMetadataValue,
-    MemberMetadata,
-)
+from apportion.wire.records.groups import ClassicMemberMetadata, GroupMetadataValue, MemberMetadata
 
 DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
