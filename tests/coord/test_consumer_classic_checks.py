@@ -7,9 +7,7 @@ import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from tests.coord.classic_requests import (
     beat,
     join,

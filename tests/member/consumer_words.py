@@ -4,7 +4,8 @@ from typing import Any
 
 from apportion.errors import Code
 from apportion.machine import Instant
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -29,7 +30,7 @@ def at(ms: Any) -> Instant:
 
 def new_member(**settings: Any) -> ConsumerMember:
     return ConsumerMember(
-        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
+        ConsumerSettings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
     )
 
 

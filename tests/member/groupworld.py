@@ -19,7 +19,8 @@ from apportion.machine import Arrived, Caller, Gone, Instant, Note, Reply, Tick
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -113,8 +114,8 @@ class GroupWorld:
     def begin(self) -> None:
         """The shard is what its log says."""
         self.shard = Shard(self.settings, self.topics())
-        for offset, record in enumerate(self.log):
-            self.shard.replay(record, offset)
+        for record in self.log:
+            self.shard.replay(record)
         self.perform(self.shard.loaded(self.now))
 
     def crash(self) -> None:
@@ -157,7 +158,9 @@ class GroupWorld:
             )
         else:
             machine = ConsumerMember(
-                Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS)
+                ConsumerSettings(
+                    "g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS
+                )
             )
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))

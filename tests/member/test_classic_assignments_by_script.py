@@ -20,18 +20,9 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
 )
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    MemberIdentity,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
-    SEEN,
-    at,
-    eager,
-    joined,
-    of_t,
-)
+from tests.member.classic_words import SEEN, at, eager, joined, of_t
 
 
 class Foolish(Range):
@@ -88,7 +79,7 @@ def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence() -
     lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
     assert lost == Lost(1, ())
     assert isinstance(failed, Failed)
-    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
+    assert failed.why.startswith("the assignment by the group's leader cannot be decoded: ")
 
 
 def test_a_member_that_its_leader_forgot_holds_nothing() -> None:

@@ -4,14 +4,8 @@ from collections.abc import Generator
 from typing import Any
 
 from apportion.errors import Unanswerable
-from apportion.streams.leader import (
-    LeaderSettings,
-    assign_as_leader,
-)
-from apportion.streams.metadata.model import (
-    SubscriptionInfo,
-    TaskId,
-)
+from apportion.streams.leader import LeaderSettings, assign_as_leader
+from apportion.streams.metadata.model import SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import RELEASES
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata

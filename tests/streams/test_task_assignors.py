@@ -88,10 +88,8 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(
     before = [np.copy(each) for each in (*company.tasks, *crew[:1], *crew[2:])]
     first = TASK_ASSIGNORS[name](company.tasks, crew, policy)
     assert same(first, TASK_ASSIGNORS[name](company.tasks, company.crew(), policy))
-    assert all(
-        np.array_equal(one, other)
-        for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
-    )
+    pairs: Any = zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
+    assert all(np.array_equal(one, other) for one, other in pairs)
 
 
 @settings(deadline=None, max_examples=200)

@@ -1,4 +1,4 @@
-"""What a session is made of: a member machine for each protocol, and the events of its history."""
+"""The member machine for each group protocol, and the events of a membership's history."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -7,18 +7,20 @@ from uuid import uuid4
 
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import Assignment
 from apportion.member.streams.machine import StreamsMember
 
-MemberSettings = Settings | ClassicSettings
+MemberSettings = ConsumerSettings | ClassicSettings
 GroupMember = ConsumerMember | ClassicMember | StreamsMember
 
 
 class MembershipEvent(NamedTuple):
     """One event of a membership.
 
-    what: "offered", "adopted", "lost", "failed" or "left". at_ms: wall clock.
+    what: "offered" (a target from the coordinator), "adopted" (by the owner), "lost", "failed" or
+    "left". at_ms: wall clock. why: the error of "failed".
     """
 
     at_ms: int
@@ -31,13 +33,15 @@ class MembershipEvent(NamedTuple):
 
 
 def new_member_id() -> str:
-    """Return a random member id."""
+    """Return a random member id: KIP-848 lets the member choose it."""
     return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
 
 
 def make_member(
     protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
+) -> (
+    tuple[ConsumerSettings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]
+):
     """Return the settings and the machine of a member; protocols as in `GroupMembership`."""
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
@@ -47,7 +51,7 @@ def make_member(
             settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams"))
         )
         return member.settings, member
-    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+    chosen = ConsumerSettings(group_id=group_id, **{"member_id": new_member_id(), **settings})
     return chosen, ConsumerMember(chosen)
 
 

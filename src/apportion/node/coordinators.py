@@ -16,7 +16,7 @@ from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.splits import EVERY_SHARD, SPLITS
+from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
@@ -29,20 +29,11 @@ SendReply = Callable[[int, PendingReply], None]
 """Sends a reply once the flush of that number has succeeded."""
 
 
-def required_flush_seq(shard_seq: int, step_seq: int) -> int:
-    """Return the flush that a response has to wait for.
-
-    It waits for all that its shard has appended, not just for its own step: it may tell of any of
-    that.
-    shard_seq: the flush of all that the shard has appended. step_seq: that of this step; 0 for
-        nothing.
-    """
-    return shard_seq
-
-
 class HostedShard:
-    """A shard on its partition. flush_seq: the flush of all that its responses may tell of.
+    """A coordinator shard and the partition of `__consumer_offsets` that is its log.
 
+    flush_seq: the flush for which a response of the shard has to wait. It covers all that the shard
+        has appended, not just in its last step: a response that only reads may tell of any of it.
     is_confirmed: False while a unit of work that stepped the shard is under way, and for good if
         that failed.
     """
@@ -57,36 +48,32 @@ class HostedShard:
         self.flush_seq = partition.flush_seq
         self.is_confirmed = False
 
-
-class SplitRequest:
-    """A request whose parts, in the order of `tickets`, are with several shards. None stands for a
-    missing response.
-    """
-
-    __slots__ = ("answers", "request", "tickets")
-
-    def __init__(self, asked: Arrived, tickets: list[Ticket]) -> None:
-        self.request = asked
-        self.tickets = tickets
-        self.answers: dict[Ticket, Any] = dict.fromkeys(tickets)
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        """Run one step of the shard, and return its actions, which `Coordinators` carries out."""
+        self.is_confirmed = False
+        # Before the step: if it fails, the requests of a reloaded shard are failed with it.
+        if type(event) is Arrived:
+            self.parked[event.ticket] = event
+        return self.shard.step(event, now)
 
 
 class Coordinators:
     """The loaded shards, and the way of each group request to its shard and back."""
 
-    __slots__ = ("_broker", "_hosted", "_last_part", "_notes", "_send_reply", "_splits", "_stepped")
+    __slots__ = ("_broker", "_hosted", "_notes", "_send_reply", "_split_requests", "_stepped")
 
-    def __init__(self, broker: BrokerContext, send_reply: SendReply) -> None:
+    def __init__(
+        self, broker: BrokerContext, split_requests: SplitRequests, send_reply: SendReply
+    ) -> None:
         self._broker = broker
+        self._split_requests = split_requests
         self._send_reply = send_reply
         self._hosted: dict[int, HostedShard] = {}
-        self._splits: dict[Ticket, SplitRequest] = {}  # by the tickets of the parts
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        self._last_part = 0
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """Hand the request to the shard of its group, or its parts to theirs."""
+        """Hand a group's request to the shard of its group, or its parts to theirs."""
         split = SPLITS.get(type(arrived.request))
         if split is None:
             self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
@@ -108,84 +95,59 @@ class Coordinators:
         else:
             self._step_parts(arrived, parts, now)
 
-    def combine_parts(self, reply: PendingReply) -> PendingReply | None:
-        """Return the whole request's reply if this was its last part; None while others are
-        missing.
-        """
-        split = self._splits.get(reply.ticket)
-        if split is None:
-            return None
-        split.answers[reply.ticket] = reply.body
-        answers = [split.answers[ticket] for ticket in split.tickets]
-        if any(answer is None for answer in answers):
-            return None
-        return PendingReply(
-            split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request
-        )
-
-    def abandon(self, ticket: Ticket) -> Arrived | None:
-        """Forget the split request that has this ticket, or a part with it; return it, or None if
-        there is none.
-        """
-        for split in self._splits.values():
-            if split.request.ticket == ticket or ticket in split.answers:
-                self.forget(split.tickets[0])
-                return split.request
-        return None
-
-    def forget(self, part: Ticket) -> None:
-        """Forget the split request of this part: it was answered."""
-        for ticket in self._splits[part].tickets:
-            del self._splits[ticket]
-
     def indexes(self) -> list[int]:
         """Return the index of each loaded shard, in the order of loading."""
         return list(self._hosted)
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
-        """Return the index of each shard that has not been told these topics."""
+        """Return the index of each shard that does not know these topics yet."""
         return [
             index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics
         ]
 
     def update_topics(self, index: int, now: Instant) -> None:
-        """Tell a shard the present topics. Its responses wait until those are durable."""
+        """Step a shard over the present topics. Its responses wait until those are durable."""
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
             hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
             self._step(hosted, TopicsChanged(self._broker.topic_service.topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
-        """Let the shard serve its due deadlines."""
+        """Step a shard whose earliest deadline is due."""
         if index in self._hosted:
             self._step(self._hosted[index], Tick(), now)
 
-    def drop_tickets(self, said: tuple[int, Gone], now: Instant) -> None:
-        """Tell the shard of that index that the connections of these tickets have closed."""
-        hosted = self._hosted.get(said[0])
+    def drop_tickets(self, shard_and_event: tuple[int, Gone], now: Instant) -> None:
+        """Step the shard of the given index over tickets whose connections have closed."""
+        index, event = shard_and_event
+        hosted = self._hosted.get(index)
         if hosted is not None:
-            for ticket in said[1].tickets:
+            for ticket in event.tickets:
                 hosted.parked.pop(ticket, None)
-            self._step(hosted, said[1], now)
+            self._step(hosted, event, now)
 
     def load_all(self, now: Instant) -> None:
-        """Load every shard that has a log."""
+        """Load every shard that has a log, at the start of the broker."""
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
                 self._load(index, self._broker.partitions.of(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
-        """The shard of that partition is thrown away and rebuilt from its log; the requests that it
-        had parked.
+        """Load the shard of the partition anew from its log; return the requests it had parked.
+
+        For a rollback, which has cut its log back.
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
         return list(hosted.parked.values())
 
     def close(self) -> list[Arrived]:
-        """There are no shards any more; the requests that they had parked."""
-        parked = [asked for hosted in self._hosted.values() for asked in hosted.parked.values()]
+        """Forget all shards, and return the requests that they had parked.
+
+        For a rollback that takes the creation of `__consumer_offsets` back.
+        """
+        parked = [request for hosted in self._hosted.values() for request in hosted.parked.values()]
         for hosted in self._hosted.values():
             self._broker.deadlines.disarm(hosted.deadline)
         self._hosted.clear()
@@ -196,14 +158,15 @@ class Coordinators:
         return [hosted.partition for hosted in self._hosted.values() if not hosted.is_confirmed]
 
     def rearm(self, from_ms: int) -> None:
-        """Arm the tick of every shard, at `from_ms` at the earliest, after a failed step may have
-        lost one.
+        """Arm the tick of every shard, at `from_ms` at the earliest.
+
+        After a failed step, which may have lost one.
         """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the shards have done: the unit of work has succeeded."""
+        """Keep what the shards have done, because the unit of work has succeeded."""
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()
@@ -218,8 +181,9 @@ class Coordinators:
         return notes
 
     def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Return the shard of the group, loaded if it was not; creates `__consumer_offsets` if
-        needed.
+        """Return the shard of the group; load it if needed.
+
+        Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
         """
         topic = self._broker.topic_service.ensure_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
@@ -228,10 +192,10 @@ class Coordinators:
         )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
-        """Load a shard: replay its log."""
+        """Load a shard: replay its log, and arm its members' deadlines."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
-            shard.replay(record[0], offset=record[1])
+            shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
         self._stepped.append(hosted)
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
@@ -241,9 +205,8 @@ class Coordinators:
     def _step_parts(
         self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
     ) -> None:
-        tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
-        self._last_part -= len(parts)
-        self._splits |= dict.fromkeys(tickets, SplitRequest(arrived, tickets))
+        """Step the shard of each part, under a ticket of its own."""
+        tickets = self._split_requests.add(arrived, len(parts))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
             self._step(
                 hosted,
@@ -252,22 +215,18 @@ class Coordinators:
             )
 
     def _step(self, hosted: HostedShard, event: Any, now: Instant) -> None:
-        hosted.is_confirmed = False
         self._stepped.append(hosted)
-        # not before: a shard that keeps a request is among those that are read again
-        if type(event) is Arrived:
-            hosted.parked[event.ticket] = event
-        self._perform(hosted, hosted.shard.step(event, now), now)
+        self._perform(hosted, hosted.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
-        """Carry out the shard's actions in order; an append makes every later response wait for
-        it.
+        """Carry out the shard's actions in order.
+
+        An append makes every later response wait for it.
         """
-        step_seq = 0
         for action in actions:
             if type(action) is Reply:
                 self._send_reply(
-                    required_flush_seq(hosted.flush_seq, step_seq),
+                    hosted.flush_seq,
                     PendingReply(
                         action.ticket, action.body, hosted.parked.pop(action.ticket, None)
                     ),
@@ -276,15 +235,15 @@ class Coordinators:
                 hosted.partition.append_records(
                     [
                         (
-                            encode_key(each.key),
-                            None if each.value is None else encode_value(each.value),
+                            encode_key(record.key),
+                            None if record.value is None else encode_value(record.value),
                             (),
                         )
-                        for each in action.records
+                        for record in action.records
                     ],
                     now.wall_ms,
                 )
-                step_seq = hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
+                hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
                 self._notes.append(action)
         self._arm(hosted)
@@ -298,28 +257,25 @@ class Coordinators:
             self._broker.deadlines.arm(hosted.deadline, max(wake_ms, from_ms))
 
 
-def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[CoordinatorRecord, int]]:
-    """Yield the records of a shard's log with their offsets, oldest first, without unknown kinds.
+def stored_records(partition: Partition, start_offset: int = 0) -> Iterable[CoordinatorRecord]:
+    """Yield the records of a shard's log from `start_offset` on, oldest first.
 
-    since: the first offset to yield; it may be below the log's start, or in a batch that was
-        compacted away.
+    Records of unknown kinds are left out. `start_offset` may be below the start of the log, or in a
+    batch that was compacted away.
     Errors: Damaged, with the offset, for a record that cannot be decoded: without it a commit or an
     epoch would be lost.
     """
-    offset = max(since, partition.log.start_offset)
+    offset = max(start_offset, partition.log.start_offset)
     try:
         for view in partition.log.batches(offset):
             offset = int.from_bytes(view[:8], "big")
             for record in decode_batch(view):
                 offset = record.offset
-                key = None if record.key is None or offset < since else decode_key(record.key)
+                is_before_start = offset < start_offset  # in a batch that holds `start_offset`
+                key = None if record.key is None or is_before_start else decode_key(record.key)
                 if key is not None:
-                    yield (
-                        CoordinatorRecord(
-                            key, None if record.value is None else decode_value(key, record.value)
-                        ),
-                        offset,
-                    )
+                    value = None if record.value is None else decode_value(key, record.value)
+                    yield CoordinatorRecord(key, value)
     except DecodeError as error:
         raise Damaged(
             f"{partition.topic.name}-{partition.index}, offset {offset}: {error}"

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.errors import Code
+from apportion.machine import Arrived, Ticket
+from apportion.node.flush_gate import PendingReply
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -19,8 +21,9 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 
 
 class RequestSplit(NamedTuple):
-    """How one kind of request is split: `parts` gives (group id, request) pairs, `join` one
-    response.
+    """How one kind of request is split, and its responses are joined.
+
+    parts: returns (group id, request) pairs.
     """
 
     parts: Callable[[Any], list[tuple[str, Any]]]
@@ -28,15 +31,16 @@ class RequestSplit(NamedTuple):
 
 
 def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
-    """Return one part a group; a repeated name counts once, or a small request could ask for a huge
-    response.
+    """Return one part a group.
+
+    A repeated name counts once, or a small request could ask for a huge response.
     """
-    asked = request.include_authorized_operations
+    operations = request.include_authorized_operations
     return [
         (
             group_id,
             ConsumerGroupDescribeRequest(
-                group_ids=(group_id,), include_authorized_operations=asked
+                group_ids=(group_id,), include_authorized_operations=operations
             ),
         )
         for group_id in dict.fromkeys(request.group_ids)
@@ -44,9 +48,12 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
 
 
 def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
-    asked = request.include_authorized_operations
+    operations = request.include_authorized_operations
     return [
-        (group_id, DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=asked))
+        (
+            group_id,
+            DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=operations),
+        )
         for group_id in dict.fromkeys(request.groups)
     ]
 
@@ -63,15 +70,13 @@ def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     """Return one part a group; before version 8 the request names one group and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
-    stable, whole = (
-        request.require_stable,
-        {group.group_id: group for group in request.groups if group.topics is None},
-    )
-    # all of its offsets are told once
-    once = [group for group in request.groups if whole.get(group.group_id, group) is group]
+    # A request for all offsets of a group includes every other request for it, so it is the only
+    # one that is answered: a small request cannot ask for a huge response.
+    all_topics = {group.group_id: group for group in request.groups if group.topics is None}
+    groups = [group for group in request.groups if all_topics.get(group.group_id, group) is group]
     return [
-        (group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable))
-        for group in once
+        (group.group_id, OffsetFetchRequest(groups=(group,), require_stable=request.require_stable))
+        for group in groups
     ]
 
 
@@ -108,7 +113,71 @@ SPLITS: dict[type, RequestSplit] = {
         ),
     ),
     OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
-    ListGroupsRequest: RequestSplit(lambda request: [], _join_list_groups),
+    ListGroupsRequest: RequestSplit(lambda _request: [], _join_list_groups),
 }
 EVERY_SHARD = ListGroupsRequest
 """The request that goes to all shards that exist."""
+
+
+class SplitRequest:
+    """A request whose parts are with several shards.
+
+    tickets: those of the parts, in their order; they are negative. responses: by ticket; None for a
+        part that has no response yet.
+    """
+
+    __slots__ = ("request", "responses", "tickets")
+
+    def __init__(self, request: Arrived, tickets: list[Ticket]) -> None:
+        self.request = request
+        self.tickets = tickets
+        self.responses: dict[Ticket, Any] = dict.fromkeys(tickets)
+
+
+class SplitRequests:
+    """The split requests of which at least one part has no response yet."""
+
+    __slots__ = ("_by_part", "_last_ticket")
+
+    def __init__(self) -> None:
+        self._by_part: dict[Ticket, SplitRequest] = {}
+        self._last_ticket = 0
+
+    def add(self, request: Arrived, part_count: int) -> list[Ticket]:
+        """Keep the request until all its parts have a response, and return their tickets."""
+        tickets = [Ticket(self._last_ticket - number) for number in range(1, part_count + 1)]
+        self._last_ticket -= part_count
+        self._by_part |= dict.fromkeys(tickets, SplitRequest(request, tickets))
+        return tickets
+
+    def joined_reply_or_none(self, reply: PendingReply) -> PendingReply | None:
+        """Return the whole request's reply if `reply` completes it; None while parts are missing.
+
+        The request stays known until `forget`.
+        """
+        split = self._by_part.get(reply.ticket)
+        if split is None:
+            return None
+        split.responses[reply.ticket] = reply.body
+        responses = [split.responses[ticket] for ticket in split.tickets]
+        if any(response is None for response in responses):
+            return None
+        request = split.request
+        join = SPLITS[type(request.request)].join
+        return PendingReply(request.ticket, join(responses), request)
+
+    def abandon(self, ticket: Ticket) -> Arrived | None:
+        """Forget the split request that has this ticket, or a part with it, and return it.
+
+        Returns None if there is none. For a request that fails as a whole (`Node.give_up`).
+        """
+        for split in self._by_part.values():
+            if split.request.ticket == ticket or ticket in split.responses:
+                self.forget(split.tickets[0])
+                return split.request
+        return None
+
+    def forget(self, part: Ticket) -> None:
+        """Forget the split request that has a part of this ticket, because it was answered."""
+        for ticket in self._by_part[part].tickets:
+            del self._by_part[ticket]
