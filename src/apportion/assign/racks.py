@@ -141,6 +141,7 @@ def _match_by_partition(shares: TopicShares, near: RackMatches, rack_of: Vector)
             *(queue for rack, queue in queue_by_rack.items() if near[number, rack]),
         ]
         for queue in queues:
+            # `spare` never grows, so a member that is full is dropped for good.
             while queue and not shares.spare(queue[-1]):
                 queue.pop()
         member = min((queue[-1] for queue in queues if queue), default=-1)

@@ -53,6 +53,10 @@ def _prefer_former_owners(
     topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a
     topic changes no load, so fairness stays.
     """
+    # Number each pair (topic, member). `slots` has the pair of every partition to hand out, sorted.
+    # Of the partitions with the same former owner in a topic, the i-th takes the i-th slot of that
+    # pair, if there is one; all others take the slots that are left. Both are in order of topics,
+    # and each topic has as many of the one as of the other.
     members = int(max(owner.max(), former.max())) + 1
     slots = np.sort(topics * members + owner)
     has_former = np.flatnonzero(former >= 0)
