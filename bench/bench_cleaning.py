@@ -78,8 +78,8 @@ def _replay(disk: RealDisk) -> float:
         Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), FlushGate()
     )
     shard = Shard(GroupSettings(), Topics())
-    for record, offset in stored_records(partition):
-        shard.replay(record, offset)
+    for record in stored_records(partition):
+        shard.replay(record)
     assert sum(len(by_topic["orders"]) for by_topic in shard.ledger.offsets.values()) == KEYS
     return process_time() - start_s
 

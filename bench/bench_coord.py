@@ -152,11 +152,10 @@ def recovery() -> float:
     stored = log()
     shard = Shard(GroupSettings(), Topics())
     start = perf_counter()
-    for offset, (key_bytes, value_bytes) in enumerate(stored):
+    for key_bytes, value_bytes in stored:
         key = decode_key(key_bytes)
         shard.replay(
-            CoordinatorRecord(key, None if value_bytes is None else decode_value(key, value_bytes)),
-            offset,
+            CoordinatorRecord(key, None if value_bytes is None else decode_value(key, value_bytes))
         )
     shard.loaded(NOW)
     return perf_counter() - start
