@@ -197,6 +197,7 @@ def _widen(columns: Array, width: int, fill: int) -> Array:
 
 
 def _buffers(bits: Array | None, ends: Array, data: BinaryBuffer) -> list[pa.Buffer | None]:
+    """Return Arrow's three buffers of a binary or string column: validity, ends, bytes."""
     return [
         None if bits is None else pa.py_buffer(bits),
         pa.py_buffer(ends),
