@@ -9,7 +9,7 @@ from tools.drawing import Box, arrow, box, drawing, frame, text
 
 from apportion.coord.classic import states as classic_group
 from apportion.member.classic import states as classic_member
-from apportion.member.consumer import machine as consumer_member
+from apportion.member.consumer import states as consumer_member
 from tests.laws import SOURCE, STOREYS
 
 Places = Mapping[str, tuple[float, float]]
