@@ -69,8 +69,8 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     ]
     if not any(is_rack_aware):
         return owner
-    # Co-partitioned topics share one assignment of partition numbers, so that a member gets the same
-    # numbers of each.
+    # Co-partitioned topics share one assignment of partition numbers, so that a member gets the
+    # same numbers of each.
     for topics in _copartitioned_topics(starts, subscribers):
         members = subscribers.members[
             subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]
