@@ -1,6 +1,7 @@
 """The assignors for aiokafka: they know the generation, and what all members said."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -18,12 +19,16 @@ from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 class Group:
     """Members by name, each an assignor with the coordinator of its consumer."""
 
-    def __init__(self, kind):
+    def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
-        self.members = {}
+        self.members: dict[
+            str, tuple[AiokafkaCooperativeSticky | AiokafkaSticky | type[Any], Coordinator]
+        ] = {}
         self.generation = 0
 
-    def member(self, name):
+    def member(
+        self, name: str
+    ) -> tuple[AiokafkaCooperativeSticky | AiokafkaSticky | type[Any], Coordinator]:
         if name not in self.members:
             coordinator = Coordinator()
             if issubclass(self.kind, StickyPartitionAssignor):
@@ -34,7 +39,7 @@ class Group:
             self.members[name] = (assignor, coordinator)
         return self.members[name]
 
-    def round(self, *names):
+    def round(self, *names: str) -> dict[str, list[int]]:
         """One generation of these members, led by the first. What each has then."""
         self.generation += 1
         blobs = {}
@@ -53,7 +58,9 @@ class Group:
         return {name: sorted(each.partition for each in given[name].partitions()) for name in names}
 
 
-def after_the_return_of_a_stale_member(kind):
+def after_the_return_of_a_stale_member(
+    kind: type[Any],
+) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """a had everything, fell out, and comes back when b and c have shared it: what b and c had, and
     what all get.
     """
@@ -68,15 +75,15 @@ def after_the_return_of_a_stale_member(kind):
     return before, after
 
 
-def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
+def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more() -> None:
     assert moved(*after_the_return_of_a_stale_member(AiokafkaSticky)) == 1
 
 
-def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
+def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones() -> None:
     assert moved(*after_the_return_of_a_stale_member(StickyPartitionAssignor)) > 1
 
 
-def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later():
+def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later() -> None:
     group = Group(AiokafkaCooperativeSticky)
     assert group.round("a") == {"a": [0, 1, 2, 3]}
     first = group.round("a", "b")
@@ -86,7 +93,7 @@ def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later
     ]
 
 
-def test_a_member_that_lost_its_place_claims_nothing():
+def test_a_member_that_lost_its_place_claims_nothing() -> None:
     group = Group(AiokafkaCooperativeSticky)
     group.round("a")
     assignor, coordinator = group.member("a")
@@ -95,7 +102,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
     assert (said.owned, said.generation) == ((), -1)
 
 
-def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
+def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns() -> None:
     group = Group(AiokafkaCooperativeSticky)
     leader = group.member("a")[0]
     java = encode_subscription(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
@@ -109,7 +116,7 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
     assert (given["a"].partitions(), len(given["java"].partitions())) == ([], 2)
 
 
-def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_all():
+def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_all() -> None:
     leader = Group(AiokafkaSticky).member("a")[0]
     mine = leader.metadata([TOPIC])
     leader.set_members([("a", None, mine), ("b", "static", b"\0\1\0")])
@@ -121,22 +128,22 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_
 
 
 @pytest.mark.parametrize("kind", [AiokafkaSticky, AiokafkaCooperativeSticky])
-def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
+def test_an_assignor_without_its_consumer_says_which_class_to_use(kind: type[Any]) -> None:
     with pytest.raises(
         RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"
     ):
         kind().metadata([TOPIC])
 
 
-def test_two_consumers_cannot_share_an_assignor():
+def test_two_consumers_cannot_share_an_assignor() -> None:
     assignor = AiokafkaSticky()
     assignor.bind(Coordinator())
     with pytest.raises(ValueError, match="give each consumer its own"):
         assignor.bind(Coordinator())
 
 
-def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own():
-    async def shares(bootstrap):
+def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own() -> None:
+    async def shares(bootstrap: str) -> frozenset[Any]:
         """What two consumers of one group have when they have shared the topic."""
         # aiokafka's own is a class as well, and stays one
         strategy = [AiokafkaCooperativeSticky, RoundRobinPartitionAssignor]
@@ -152,7 +159,8 @@ def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own():
         ):
             while (len(one.assignment()), len(other.assignment())) != (2, 2):
                 await asyncio.gather(one.getmany(timeout_ms=50), other.getmany(timeout_ms=50))
-            return one.assignment() | other.assignment()
+            result: frozenset[Any] = one.assignment() | other.assignment()
+            return result
 
     with EmbeddedBroker() as broker:
         admin = Admin(broker.bootstrap)

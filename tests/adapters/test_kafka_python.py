@@ -3,6 +3,7 @@ it.
 """
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from kafka.coordinator.assignors.abstract import RebalanceProtocol
@@ -25,12 +26,12 @@ class Group:
     until nothing is owed.
     """
 
-    def __init__(self, kind):
+    def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
-        self.members = {}
+        self.members: dict[str, tuple[Any, Coordinator]] = {}
         self.generation = 0
 
-    def member(self, name):
+    def member(self, name: str) -> tuple[Any, Coordinator]:
         if name not in self.members:
             assignor, coordinator = self.kind(), Coordinator()
             if hasattr(assignor, "bind"):
@@ -38,7 +39,7 @@ class Group:
             self.members[name] = (assignor, coordinator)
         return self.members[name]
 
-    def round(self, *names):
+    def round(self, *names: str) -> dict[str, list[int]]:
         """One generation of these members, led by the first. What each has then."""
         self.generation += 1
         rows = []
@@ -62,7 +63,7 @@ class Group:
             assignor.on_assignment(given[name], self.generation)
         return shares
 
-    def settle(self, *names):
+    def settle(self, *names: str) -> dict[str, list[int]]:
         """As many rounds as it takes until every partition has an owner."""
         for _ in range(5):
             shares = self.round(*names)
@@ -71,7 +72,9 @@ class Group:
         raise AssertionError(f"after five rounds only {shares} are given")
 
 
-def after_the_return_of_a_stale_member(kind):
+def after_the_return_of_a_stale_member(
+    kind: type[Any],
+) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """a had everything, was cut off, and comes back when b and c have shared it: what b and c had,
     and what all get.
     """
@@ -82,15 +85,15 @@ def after_the_return_of_a_stale_member(kind):
     return before, group.settle("a", "b", "c")
 
 
-def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
+def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more() -> None:
     assert moved(*after_the_return_of_a_stale_member(KafkaPythonCooperativeSticky)) == 1
 
 
-def test_a_sticky_member_keeps_what_it_can_and_an_old_claim_counts_for_nothing():
+def test_a_sticky_member_keeps_what_it_can_and_an_old_claim_counts_for_nothing() -> None:
     assert moved(*after_the_return_of_a_stale_member(KafkaPythonSticky)) == 1
 
 
-def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_place():
+def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_place() -> None:
     group = Group(KafkaPythonSticky)
     group.round("a", "b")
     shares = group.round("a", "b")
@@ -104,25 +107,25 @@ def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_pl
     assert (told.topic_partitions, told.generation) == ((), -1)
 
 
-def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
+def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones() -> None:
     assert moved(*after_the_return_of_a_stale_member(CooperativeStickyAssignor)) > 1
 
 
-def test_the_subscription_says_what_is_owned_and_since_when():
+def test_the_subscription_says_what_is_owned_and_since_when() -> None:
     group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
     said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
 
 
-def test_the_clients_own_assignor_does_not_say_since_when():
+def test_the_clients_own_assignor_does_not_say_since_when() -> None:
     group = Group(CooperativeStickyAssignor)
     group.round("a")
     said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
 
 
-def test_a_member_that_lost_its_place_claims_nothing():
+def test_a_member_that_lost_its_place_claims_nothing() -> None:
     group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
     assignor, coordinator = group.member("a")
@@ -132,7 +135,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
 
 
 @pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])
-def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
+def test_an_assignor_without_its_consumer_says_which_class_to_use(kind: type[Any]) -> None:
     with pytest.raises(
         RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"
     ):

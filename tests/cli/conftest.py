@@ -1,5 +1,6 @@
 """A broker for the tests of the streams commands."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture(scope="module")
-def broker():
+def broker() -> Iterator[SimpleNamespace]:
     """A broker with `t`, two partitions of two records each, that waits a moment for all members;
     and its clients by client id.
     """

@@ -1,16 +1,24 @@
 """Classic groups whose members say what a test gives them, and the command that describes them."""
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
+from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
 from apportion.streams.metadata.model import AssignmentInfo, SubscriptionInfo
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import (
@@ -21,12 +29,12 @@ from apportion.wire.records.consumer_protocol import (
 from apportion.wire.records.consumer_serde import encode
 
 
-def subscription(used, supported=-1, **more):
+def subscription(used: int, supported: int = -1, **more: Any) -> bytes:
     info = SubscriptionInfo(used, supported, **more)
     return encode(ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info)))
 
 
-def assignment(partitions, used, **more):
+def assignment(partitions: tuple[int, ...], used: int, **more: Any) -> bytes:
     """What a member is given: these partitions of `t`."""
     info = AssignmentInfo(used, **more)
     given = (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),)
@@ -36,9 +44,14 @@ def assignment(partitions, used, **more):
 
 
 def ask_to_join(
-    cluster, group_id, instance_id, metadata, protocol="stream", protocol_type="consumer"
-):
-    return cluster.call(
+    cluster: Cluster,
+    group_id: str,
+    instance_id: str,
+    metadata: bytes,
+    protocol: str = "stream",
+    protocol_type: str = "consumer",
+) -> JoinGroupResponse:
+    result: JoinGroupResponse = cluster.call(
         JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=60_000,
@@ -49,10 +62,13 @@ def ask_to_join(
         ),
         coordinator=group_id,
     )
+    return result
 
 
 @contextmanager
-def group(broker, group_id, each, **more):
+def group(
+    broker: SimpleNamespace, group_id: str, each: list[tuple[str, bytes, bytes]], **more: Any
+) -> Iterator[list[str]]:
     """A stable classic group of these members, each its client id, its subscription and its
     assignment; their member ids.
     """
@@ -83,7 +99,7 @@ def group(broker, group_id, each, **more):
     )
 
 
-def asked(broker, group_id, *more):
+def asked(broker: SimpleNamespace, group_id: str, *more: str) -> tuple[int, list[str]]:
     """Exit code, and the lines on stdout or stderr, of the command on that group."""
     result = CliRunner().invoke(
         app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more]
@@ -91,9 +107,10 @@ def asked(broker, group_id, *more):
     return result.exit_code, [line.rstrip() for line in result.output.splitlines()]
 
 
-def as_json(broker, group_id):
+def as_json(broker: SimpleNamespace, group_id: str) -> dict[str, Any]:
     result = CliRunner().invoke(
         app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap]
     )
     assert (result.exit_code, result.stderr) == (0, "")
-    return json.loads(result.stdout)
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer

@@ -12,7 +12,7 @@ import termios
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
-def on_terminal(arguments, columns):
+def on_terminal(arguments: list[str], columns: int) -> list[str]:
     """The lines that `apportion ARGUMENTS` writes to a terminal of so many columns, without
     colours.
     """

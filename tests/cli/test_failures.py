@@ -1,6 +1,7 @@
 """Why a command failed is one sentence on stderr, or one JSON object there; stdout stays empty."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner
@@ -10,12 +11,12 @@ from apportion.server.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     with EmbeddedBroker() as broker:
         yield broker.bootstrap
 
 
-def failed(*arguments):
+def failed(*arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of the command."""
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
     return result.exit_code, result.stdout, result.stderr
@@ -29,7 +30,9 @@ NO_STREAMS_GROUP = (
 
 
 @pytest.mark.parametrize(("room", "message"), [("groups", NO_GROUP), ("streams", NO_STREAMS_GROUP)])
-def test_a_group_that_is_not_there_is_told_with_the_next_step(bootstrap, room, message):
+def test_a_group_that_is_not_there_is_told_with_the_next_step(
+    bootstrap: str, room: str, message: str
+) -> None:
     describe = [room, "describe", "nosuch", "--bootstrap", bootstrap]
     code, out, err = failed(*describe)
     assert (code, out, err) == (1, "", f"apportion {room}: {message}\n")
@@ -72,7 +75,9 @@ NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
         (["sim", "--first", "3", "--seed", "1"], 2, "--first is for --runs, which is not given."),
     ],
 )
-def test_a_failure_of_a_command_with_json_is_json(arguments, code, message):
+def test_a_failure_of_a_command_with_json_is_json(
+    arguments: list[str], code: int, message: str
+) -> None:
     assert failed(*arguments) == (code, "", f"apportion {arguments[0]}: {message}\n")
     exit_code, out, err = failed(*arguments, "--json")
     assert (exit_code, out, json.loads(err)) == (code, "", {"error": None, "message": message})

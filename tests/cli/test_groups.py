@@ -1,6 +1,8 @@
 """`apportion groups` shows what a running broker knows."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,9 +16,17 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -25,7 +35,7 @@ from apportion.wire.records.consumer_protocol import (
 from apportion.wire.records.consumer_serde import encode
 
 
-def join(cluster, group_id, member_id):
+def join(cluster: Cluster, group_id: str, member_id: str) -> None:
     """That member of the consumer protocol has joined, and wants `t`."""
     request = ConsumerGroupHeartbeatRequest(
         group_id=group_id,
@@ -39,7 +49,7 @@ def join(cluster, group_id, member_id):
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     """A broker with a member of `g` that owns `t` and has read one of its two records, and a group
     `h` of offsets alone.
     """
@@ -55,7 +65,7 @@ def bootstrap():
         yield broker.bootstrap
 
 
-def said(*arguments):
+def said(*arguments: str) -> tuple[int, list[list[str]]]:
     """Exit code, and the lines of the command's output as words."""
     result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
     return result.exit_code, [
@@ -64,7 +74,7 @@ def said(*arguments):
     ]
 
 
-def test_the_list_names_every_group_with_its_state(bootstrap):
+def test_the_list_names_every_group_with_its_state(bootstrap: str) -> None:
     code, lines = said("list", "--bootstrap", bootstrap)
     assert code == 0
     assert [line for line in lines if line[:1] in (["g"], ["h"])] == [
@@ -73,7 +83,7 @@ def test_the_list_names_every_group_with_its_state(bootstrap):
     ]
 
 
-def test_a_group_is_described_with_members_and_lag(bootstrap):
+def test_a_group_is_described_with_members_and_lag(bootstrap: str) -> None:
     code, lines = said("describe", "g", "--bootstrap", bootstrap)
     assert code == 0
     assert lines[0] == [
@@ -93,7 +103,7 @@ def test_a_group_is_described_with_members_and_lag(bootstrap):
     assert ["t", "0", "1", "2", "1"] in lines
 
 
-def test_json_holds_the_same_as_the_tables(bootstrap):
+def test_json_holds_the_same_as_the_tables(bootstrap: str) -> None:
     listed = CliRunner().invoke(app, ["groups", "list", "--json", "--bootstrap", bootstrap])
     assert json.loads(listed.stdout) == [
         {"group": "g", "type": "consumer", "state": "Stable"},
@@ -126,7 +136,7 @@ def test_json_holds_the_same_as_the_tables(bootstrap):
     ]
 
 
-def test_a_group_of_offsets_alone_is_described_too(bootstrap):
+def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
     result = CliRunner().invoke(
         app, ["groups", "describe", "h", "--json", "--bootstrap", bootstrap]
     )
@@ -143,8 +153,8 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap):
     )
 
 
-def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap):
-    cluster = Cluster(bootstrap)
+def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap: str) -> None:
+    cluster: Any = Cluster(bootstrap)
     place = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
     try:
         cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
@@ -171,13 +181,18 @@ def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap):
         cluster.close()
 
 
-def classic(cluster, group_id, protocol_type, assignment):
+def classic(cluster: Cluster, group_id: str, protocol_type: str, assignment: bytes) -> str:
     """A member of a classic group that has that assignment; it is gone when its session is over."""
 
-    def ask(request, version):
-        return cluster.call(request, coordinator=group_id, version=version)
+    def ask(
+        request: JoinGroupRequest | SyncGroupRequest, version: int
+    ) -> JoinGroupResponse | SyncGroupResponse:
+        result: JoinGroupResponse | SyncGroupResponse = cluster.call(
+            request, coordinator=group_id, version=version
+        )
+        return result
 
-    request = {
+    request: dict[str, Any] = {
         "group_id": group_id,
         "session_timeout_ms": 60_000,
         "rebalance_timeout_ms": 60_000,
@@ -185,11 +200,14 @@ def classic(cluster, group_id, protocol_type, assignment):
         "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
     }
     joined = ask(JoinGroupRequest(**request), 3)
+    assert isinstance(joined, JoinGroupResponse)
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
+    assert isinstance(joined, JoinGroupResponse)
     sync = SyncGroupRequest(
         group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given
     )
     assert ask(sync, 3).error_code == Code.NONE
+    assert isinstance(joined, JoinGroupResponse)
     return joined.member_id
 
 
@@ -213,8 +231,8 @@ def classic(cluster, group_id, protocol_type, assignment):
     ],
 )
 def test_a_classic_group_is_described_with_what_can_be_read_of_it(
-    bootstrap, group_id, protocol_type, assignment, owns
-):
+    bootstrap: str, group_id: str, protocol_type: str, assignment: bytes, owns: list[int] | None
+) -> None:
     cluster = Cluster(bootstrap, client_id="reader")
     member_id = classic(cluster, group_id, protocol_type, assignment)
     told = json.loads(
@@ -259,7 +277,7 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
     assert ["member", "client", "host", "owns"] in lines
 
 
-def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap):
+def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap: str) -> None:
     cluster = Cluster(bootstrap, client_id="reader")
     join(cluster, "m", "new")
     metadata = encode(ConsumerProtocolSubscription(topics=("t",)))
@@ -294,7 +312,7 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
     assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}
 
 
-def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
+def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap: str) -> None:
     cluster = Cluster(bootstrap, client_id="reader")
     join(cluster, "i", "member-2")
     described = json.loads(
@@ -312,7 +330,7 @@ def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
     ]
 
 
-def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap):
+def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap: str) -> None:
     odd = "[/x][bold]odd[/bold] :fire: \x1b[2J\nline"
     cluster = Cluster(bootstrap, client_id=odd)
     join(cluster, odd, "m")
@@ -335,7 +353,7 @@ def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap):
     assert name in refused.stderr
 
 
-def test_an_address_that_is_none_is_refused_in_one_sentence():
+def test_an_address_that_is_none_is_refused_in_one_sentence() -> None:
     code, lines = said("list", "--bootstrap", "bogus")
     assert (code, lines) == (
         2,
@@ -343,7 +361,7 @@ def test_an_address_that_is_none_is_refused_in_one_sentence():
     )
 
 
-def test_what_is_not_there_is_said_in_one_sentence(bootstrap):
+def test_what_is_not_there_is_said_in_one_sentence(bootstrap: str) -> None:
     code, lines = said("describe", "no-such-group", "--bootstrap", bootstrap)
     assert code == 1
     assert lines[0][:2] == ["apportion", "groups:"]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -10,13 +11,13 @@ from apportion import __version__
 from apportion.cli.main import app
 
 
-def said(*arguments):
+def said(*arguments: str) -> tuple[int, str]:
     """Exit code and output of the command, run in this process."""
     result = CliRunner().invoke(app, arguments)
     return result.exit_code, " ".join(result.output.split())
 
 
-def test_help_shows_how_to_start():
+def test_help_shows_how_to_start() -> None:
     code, text = said("--help")
     assert code == 0
     assert "apportion serve --listen 127.0.0.1:9092 --data-dir ./data" in text
@@ -26,7 +27,7 @@ def test_help_shows_how_to_start():
     assert "listening on HOST:PORT" in text
 
 
-def test_the_version_is_said():
+def test_the_version_is_said() -> None:
     assert said("--version") == (0, f"apportion {__version__}")
 
 
@@ -77,7 +78,9 @@ def test_the_version_is_said():
         ),
     ],
 )
-def test_a_wrong_setting_is_named_before_anything_starts(tmp_path, arguments, sentence):
+def test_a_wrong_setting_is_named_before_anything_starts(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
     serve = [
         sys.executable,
         "-m",
@@ -91,7 +94,7 @@ def test_a_wrong_setting_is_named_before_anything_starts(tmp_path, arguments, se
     assert not (tmp_path / "data").exists()
 
 
-def test_serving_imports_neither_numba_nor_pyarrow():
+def test_serving_imports_neither_numba_nor_pyarrow() -> None:
     look = (
         "import sys, apportion.cli.serving; print([m for m in ('numba', 'pyarrow', 'pyspark') "
         "if m in sys.modules])"

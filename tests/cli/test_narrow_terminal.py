@@ -1,17 +1,25 @@
 """On a terminal of 80 columns nothing is cut, and sentences break between words."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tests.cli.terminal import on_terminal
 
 WORKERS = [f"analytics-nightly-worker-eu-west-1-{number}-0f61d9a2" for number in range(3)]
 
 
-def beat(cluster, member_id, epoch, owned=()):
+def beat(
+    cluster: Cluster, member_id: str, epoch: int, owned: tuple[Any, ...] = ()
+) -> ConsumerGroupHeartbeatResponse:
     request = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id=member_id,
@@ -22,11 +30,12 @@ def beat(cluster, member_id, epoch, owned=()):
     )
     answer = cluster.call(request, coordinator="g")
     assert answer.error_code == Code.NONE
-    return answer
+    result: ConsumerGroupHeartbeatResponse = answer
+    return result
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     """A broker with a group of three members, one of which owns all 60 partitions."""
     with EmbeddedBroker() as broker:
         clusters = [Cluster(broker.bootstrap, client_id=name) for name in WORKERS]
@@ -38,13 +47,13 @@ def bootstrap():
             cluster.close()
 
 
-def column(lines, number):
+def column(lines: list[str], number: int) -> str:
     """All that stands in that column of a table, folded cells put together."""
     rows = [line.split("│")[1:-1] for line in lines if line.startswith("│")]
     return "".join(row[number].strip() for row in rows)
 
 
-def test_names_of_members_are_folded_and_not_cut(bootstrap):
+def test_names_of_members_are_folded_and_not_cut(bootstrap: str) -> None:
     lines = on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 80)
     table = lines[: next(number for number, line in enumerate(lines) if line.startswith("└"))]
     assert max(map(len, lines)) <= 80
@@ -53,7 +62,7 @@ def test_names_of_members_are_folded_and_not_cut(bootstrap):
     assert "…" not in "".join(lines)
 
 
-def test_partitions_that_follow_each_other_are_a_range(bootstrap):
+def test_partitions_that_follow_each_other_are_a_range(bootstrap: str) -> None:
     lines = on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 260)
     assert [line.split("│")[-2].strip() for line in lines if "worker" in line] == [
         "analytics-events 0-59",
@@ -62,8 +71,10 @@ def test_partitions_that_follow_each_other_are_a_range(bootstrap):
     ]
 
 
-def test_a_member_without_partitions_and_a_group_without_members_are_told_in_words(bootstrap):
-    cluster = Cluster(bootstrap)
+def test_a_member_without_partitions_and_a_group_without_members_are_told_in_words(
+    bootstrap: str,
+) -> None:
+    cluster: Any = Cluster(bootstrap)
     place = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
     cluster.commit("offsets-alone", {place: 0})
     cluster.call(
@@ -93,7 +104,7 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
     assert "│ 127.0.0.1 │" in described["waits"][4]
 
 
-def broken_in_a_word(lines, columns):
+def broken_in_a_word(lines: list[str], columns: int) -> list[Any]:
     """Lines that a terminal breaks."""
     return [line for line in lines if len(line) > columns]
 
@@ -117,5 +128,5 @@ def broken_in_a_word(lines, columns):
         ],
     ],
 )
-def test_sentences_break_between_words(arguments):
+def test_sentences_break_between_words(arguments: list[str]) -> None:
     assert broken_in_a_word(on_terminal(arguments, 80), 80) == []

@@ -4,7 +4,10 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,9 +15,8 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.cli.sim import run
 from apportion.cli.sim_options import SimOptions
-from apportion.cli.sim_picture import picture
-from apportion.sim.kernel.scenario import SETTABLE, Fault, Scenario
-from apportion.sim.kernel.trace import Trace
+from apportion.sim.kernel.outcome import Outcome, Violation
+from apportion.sim.kernel.scenario import SETTABLE, Scenario
 from apportion.sim.seed_pool import Draw, RunTotals
 from tests.sim import stand_in
 
@@ -30,17 +32,12 @@ FIGURES = {
 }
 
 
-def told(capsys, wish, play=stand_in.tells):
+def told(
+    capsys: pytest.CaptureFixture[str], wish: SimOptions, play: Callable[..., Any] = stand_in.tells
+) -> tuple[int, str]:
     """Exit code and stdout of a wish."""
     code = run(wish, play)
     return code, capsys.readouterr().out
-
-
-def drawn_picture(play, scenario, width):
-    """The lines of the picture of a history."""
-    trace = Trace()
-    outcome = play(scenario, trace)
-    return [line.plain.rstrip() for line in picture(scenario, outcome, trace.ownership, width)]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,7 @@ def drawn_picture(play, scenario, width):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(arguments, sentence):
+def test_what_cannot_be_meant_is_one_sentence(arguments: str, sentence: str) -> None:
     result = CliRunner().invoke(app, ["sim", *arguments.split()])
     assert (result.exit_code, result.stdout, result.stderr) == (
         2,
@@ -89,7 +86,7 @@ def test_what_cannot_be_meant_is_one_sentence(arguments, sentence):
     )
 
 
-def test_an_unknown_fault_is_named_with_those_there_are():
+def test_an_unknown_fault_is_named_with_those_there_are() -> None:
     result = CliRunner().invoke(app, ["sim", "--seed", "1", "--fault", "zebra"])
     assert result.exit_code == 2
     assert result.stderr.startswith(
@@ -97,50 +94,9 @@ def test_an_unknown_fault_is_named_with_those_there_are():
     )
 
 
-def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
-    faults = (
-        Fault(5_000, "cut"),
-        Fault(5_100, "pause"),
-        Fault(5_200, "cut"),
-        Fault(18_000, "pause"),
-    )
-    scenario = Scenario(seed=1, duration_ms=25_000, faults=faults)
-    assert drawn_picture(stand_in.tells, scenario, width=40) == [
-        "               1",
-        "               2",
-        "               1            2",
-        "          '0 s           '15 s     |",
-        "etl t1-2  ..........AAAAAAAAAABBBBBBBBBB",
-        "etl t1-10 AAAAAAAAAAAAAAA.....!BBBBBBBBB",
-        "etl t2-0                          ......",
-        "",
-        "A worker-0   B worker-1",
-        "1 cut x2   2 pause x2",
-        ". none   ! two, one of which has been removed from the group and cannot know it   "
-        "' time   | no new faults from here on   X a law was broken",
-    ]
-
-
-def test_two_owners_are_seen_however_short_they_were():
-    rows = drawn_picture(stand_in.tells, Scenario(seed=1, duration_ms=25_000), width=22)
-    assert [row for row in rows if row.startswith("etl t1-10")] == ["etl t1-10 AAAAAA..!BBB"]
-
-
-def test_a_picture_of_nothing_is_an_axis():
-    assert drawn_picture(stand_in.holds, Scenario(seed=1, duration_ms=60_000), width=30) == [
-        " '0 s          '30 s",
-        "",
-        ". none   ! two, one of which has been removed from the group and cannot know it   "
-        "' time   | no new faults from here on   X a law was broken",
-    ]
-
-
-def test_a_broken_law_is_marked_on_the_axis():
-    lines = drawn_picture(stand_in.breaks_at_seven, Scenario(seed=7, duration_ms=60_000), width=41)
-    assert lines[0] == " 'X s                '30 s"
-
-
-def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(capsys):
+def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, text = told(capsys, SimOptions(seed=7, faults=["none"]))
     lines = text.splitlines()
     assert code == 1
@@ -151,7 +107,9 @@ def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(ca
     assert lines[-1] == "seed 7 breaks one-hand at 1.500 s: seed 7 says so"
 
 
-def test_all_of_a_trace_none_of_it_or_a_file_of_it(capsys, tmp_path):
+def test_all_of_a_trace_none_of_it_or_a_file_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     code, text = told(capsys, SimOptions(seed=8, whole=True))
     assert (code, text.count("worker-0     line")) == (0, 300)
     assert text.endswith("seed 8 holds\n")
@@ -168,7 +126,9 @@ def test_all_of_a_trace_none_of_it_or_a_file_of_it(capsys, tmp_path):
     )
 
 
-def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
+def test_json_has_all_that_replays_a_seed_and_no_other_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, text = told(
         capsys, SimOptions(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3})
     )
@@ -185,7 +145,7 @@ def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
     }
 
 
-def test_a_fleet_that_holds_ends_with_its_figures(capsys):
+def test_a_fleet_that_holds_ends_with_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     figures = RunTotals()
     for seed in range(10, 16):
         figures = figures.plus(stand_in.outcome(seed))
@@ -195,7 +155,9 @@ def test_a_fleet_that_holds_ends_with_its_figures(capsys):
     )
 
 
-def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
+def test_failing_seeds_stand_above_the_verdict_with_their_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, text = told(
         capsys,
         SimOptions(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]),
@@ -213,7 +175,7 @@ def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
     )
 
 
-def test_a_fleet_as_json_is_one_object(capsys):
+def test_a_fleet_as_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = told(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
     found = json.loads(text)
     assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (
@@ -234,7 +196,7 @@ def test_a_fleet_as_json_is_one_object(capsys):
     ]
 
 
-def test_ctrl_c_ends_a_fleet_with_what_was_played():
+def test_ctrl_c_ends_a_fleet_with_what_was_played() -> None:
     script = (
         "import signal, sys\n"
         "from apportion.cli.sim import run; from apportion.cli.sim_options import "
@@ -247,7 +209,9 @@ def test_ctrl_c_ends_a_fleet_with_what_was_played():
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    assert process.stderr is not None
     assert process.stderr.readline() == "seed 0 was played\n"  # said by the process of the fleet
+    assert process.stderr is not None
     assert process.stderr.readline() == "seed 1 is being played\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -255,16 +219,12 @@ def test_ctrl_c_ends_a_fleet_with_what_was_played():
     assert out.startswith("interrupted before 100: 1 seed holds: 1,000 steps, ")
 
 
-def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
+def test_a_shrunk_seed_is_a_table_and_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     faults = Draw().scenario(3).faults
     wanted = faults[4].kind
 
-    def play(scenario, trace=None):
-        broken = (
-            stand_in.Violation("one-hand", 99_000_000, "why")
-            if faults[4] in scenario.faults
-            else None
-        )
+    def play(scenario: Scenario, trace: Any = None) -> Outcome:
+        broken = Violation("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
         return stand_in.outcome(3, broken)
 
     code, text = told(capsys, SimOptions(shrink=3), play)
@@ -278,7 +238,9 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
     assert lines[-1].endswith(": apportion sim --seed 3 --only-faults 4")
 
 
-def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
+def test_a_seed_that_needs_no_fault_is_replayed_without_any(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, text = told(
         capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven
     )
@@ -290,14 +252,16 @@ def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
     )
 
 
-def test_a_seed_that_holds_has_nothing_to_shrink(capsys):
+def test_a_seed_that_holds_has_nothing_to_shrink(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, SimOptions(shrink=8), stand_in.holds) == (
         0,
         "seed 8 holds: there is nothing to shrink\n",
     )
 
 
-def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
+def test_every_size_that_can_be_said_has_its_option_and_its_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     said = {
         **dict.fromkeys(
             [
@@ -339,13 +303,13 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
     )
 
 
-def test_help_teaches_by_examples():
+def test_help_teaches_by_examples() -> None:
     result = CliRunner().invoke(app, ["sim", "--help"], env={"COLUMNS": "100"})
     assert result.exit_code == 0
     assert "apportion sim --runs 10000 --jobs 2 " in result.output
 
 
-def test_simulating_imports_neither_numba_nor_pyarrow_nor_pyspark():
+def test_simulating_imports_neither_numba_nor_pyarrow_nor_pyspark() -> None:
     look = (
         "import sys, apportion.cli.sim; print([m for m in ('numba', 'pyarrow', 'pyspark', "
         "'pandas') if m in sys.modules])"
@@ -356,7 +320,7 @@ def test_simulating_imports_neither_numba_nor_pyarrow_nor_pyspark():
     assert done.stdout == "[]\n"
 
 
-def test_without_pyspark_the_remedy_is_said():
+def test_without_pyspark_the_remedy_is_said() -> None:
     call = "app(['sim', '--spark', 'local', '--runs', '3'])"
     hidden = (
         f"import sys; sys.modules['pyspark'] = None\nfrom apportion.cli.main import app\n{call}"
@@ -374,15 +338,17 @@ def test_without_pyspark_the_remedy_is_said():
 APPORTION = (sys.executable, "-m", "apportion.cli.main", "sim", "--seed", "7", "--seconds", "5")
 
 
-def test_a_reader_who_has_seen_enough_is_no_broken_law():
+def test_a_reader_who_has_seen_enough_is_no_broken_law() -> None:
     with subprocess.Popen(
         [*APPORTION, "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as command:
+        assert command.stdout is not None
         command.stdout.close()
+        assert command.stderr is not None
         assert (command.stderr.read(), command.wait()) == (b"", 0)
 
 
-def test_a_full_disk_is_one_sentence():
+def test_a_full_disk_is_one_sentence() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*APPORTION, "--quiet"], stdout=full, stderr=subprocess.PIPE, text=True, check=False

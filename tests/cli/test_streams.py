@@ -1,5 +1,8 @@
 """`apportion streams describe` shows what the members of a Kafka Streams group say and are told."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from apportion.streams.metadata.codec import encode_assignment
 from apportion.streams.metadata.model import (
     OFFSET_UNKNOWN,
@@ -20,7 +23,7 @@ OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
 OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
 
 
-def upgrading():
+def upgrading() -> list[tuple[str, bytes, bytes]]:
     """An old process with an active task and a copy, and a new one that speaks as it does."""
     said = subscription(
         2,
@@ -39,7 +42,9 @@ def upgrading():
     ]
 
 
-def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_upgrade(broker):
+def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_upgrade(
+    broker: SimpleNamespace,
+) -> None:
     broker.clusters["one"].commit("up", {broker.places[0]: 1, broker.places[1]: 2})
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
@@ -76,7 +81,7 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
     )
 
 
-def test_json_holds_the_same_under_keys_that_stay(broker):
+def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> None:
     broker.clusters["one"].commit("same", {broker.places[0]: 1})
     with group(broker, "same", upgrading()) as ids:
         found = as_json(broker, "same")
@@ -94,7 +99,7 @@ def test_json_holds_the_same_under_keys_that_stay(broker):
         "lag": None,
         "lag_problem": None,
     }
-    here = {
+    here: dict[str, str | list[Any] | None] = {
         "host": "/127.0.0.1",
         "asks": None,
         "error": None,
@@ -125,12 +130,12 @@ def test_json_holds_the_same_under_keys_that_stay(broker):
     ]
 
 
-def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker):
+def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker: SimpleNamespace) -> None:
     broker.clusters["one"].commit("tasks", {broker.places[0]: 1})
     with group(broker, "tasks", upgrading()):
         old, new = as_json(broker, "tasks")["processes"]
     del old["consumers"], new["consumers"]
-    lists = {"standby": [], "warmup": [], "standby_or_warmup": []}
+    lists: dict[str, list[Any]] = {"standby": [], "warmup": [], "standby_or_warmup": []}
     unknown = {"ran_at_join": False, "offset_sum_at_join": None}
     ran = {"task": "0_0", "ran_at_join": True, "offset_sum_at_join": None, "lag": 1}
     assert old == {
@@ -162,7 +167,9 @@ def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker):
     }
 
 
-def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(broker):
+def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(
+    broker: SimpleNamespace,
+) -> None:
     ran = {TaskId(1, number): RUNNING for number in range(3)}
     members = [
         (
@@ -193,7 +200,9 @@ def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(bro
     assert lines[-1] == "  warm-up    1_0 (at 7 when it joined)"
 
 
-def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(broker):
+def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
+    broker: SimpleNamespace,
+) -> None:
     members = [
         ("one", subscription(12, 12), assignment((0,), 2, active=(TaskId(0, 0),))),
         (
@@ -231,7 +240,7 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(brok
     } == dict.fromkeys(ids)
 
 
-def test_a_shutdown_that_is_asked_for_is_told(broker):
+def test_a_shutdown_that_is_asked_for_is_told(broker: SimpleNamespace) -> None:
     asks = subscription(9, 11, process_id=OLD, error=AssignorError.SHUTDOWN_REQUESTED)
     with group(
         broker,
@@ -251,7 +260,9 @@ def test_a_shutdown_that_is_asked_for_is_told(broker):
     ]
 
 
-def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(broker):
+def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
+    broker: SimpleNamespace,
+) -> None:
     said = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
     told = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
     with group(broker, "wild", [("one", said, told)]):
@@ -260,7 +271,7 @@ def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(br
     assert {"  endpoint   evil\\x1b[2J:1", "  tags       zone=a\\nb"} < set(lines)
 
 
-def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
+def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) -> None:
     gone = (ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),)
     info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
     told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
@@ -271,7 +282,7 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
     ]
 
 
-def test_lag_is_unknown_where_tasks_are(broker):
+def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
     broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
     with group(

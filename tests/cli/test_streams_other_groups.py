@@ -1,5 +1,8 @@
 """`apportion streams describe` on groups that have no metadata of Kafka Streams to show."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from typer.testing import CliRunner
 
@@ -11,7 +14,7 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from tests.cli.streams_groups import as_json, ask_to_join, asked, assignment, group, subscription
 
 
-def test_a_group_that_rebalances_is_shown_by_name(broker):
+def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> None:
     cluster = broker.clusters["one"]
     joined = ask_to_join(cluster, "between", "seat", subscription(11, 11))
     code, lines = asked(broker, "between")
@@ -35,7 +38,7 @@ def test_a_group_that_rebalances_is_shown_by_name(broker):
     )
 
 
-def test_a_group_without_members_is_empty(broker):
+def test_a_group_without_members_is_empty(broker: SimpleNamespace) -> None:
     broker.clusters["one"].commit("empty", {broker.places[0]: 1})
     assert asked(broker, "empty") == (
         0,
@@ -47,7 +50,7 @@ def test_a_group_without_members_is_empty(broker):
     )
 
 
-def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
+def test_a_group_that_is_not_there_is_said_in_one_sentence(broker: SimpleNamespace) -> None:
     sentence = (
         "there is no group 'nobody': that is the application.id, and `apportion groups list` "
         "shows what there is"
@@ -65,7 +68,9 @@ def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
         ),
     ],
 )
-def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
+def test_a_group_of_others_is_told_by_what_it_speaks(
+    broker: SimpleNamespace, more: dict[str, str], spoken: str
+) -> None:
     name = f"others-{more['protocol']}"
     with group(broker, name, [("one", b"", b"")], **more):
         assert asked(broker, name) == (
@@ -77,8 +82,8 @@ def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
         )
 
 
-def test_a_consumer_group_of_kip_848_is_told_as_one(broker):
-    join = {
+def test_a_consumer_group_of_kip_848_is_told_as_one(broker: SimpleNamespace) -> None:
+    join: dict[str, Any] = {
         "group_id": "modern",
         "member_id": "m",
         "subscribed_topic_names": ("t",),
@@ -98,7 +103,7 @@ def test_a_consumer_group_of_kip_848_is_told_as_one(broker):
     )
 
 
-def test_an_address_that_is_none_is_refused_in_one_sentence(broker):
+def test_an_address_that_is_none_is_refused_in_one_sentence(broker: SimpleNamespace) -> None:
     result = CliRunner().invoke(app, ["streams", "describe", "g", "--bootstrap", "bogus"])
     assert (result.exit_code, result.output) == (
         2,
@@ -106,7 +111,7 @@ def test_an_address_that_is_none_is_refused_in_one_sentence(broker):
     )
 
 
-def test_names_of_groups_are_completed(broker):
+def test_names_of_groups_are_completed(broker: SimpleNamespace) -> None:
     with group(broker, "tab", [("one", subscription(11, 11), assignment((), 11))]):
         words = f"apportion streams describe --bootstrap {broker.bootstrap} tab"
         environment = {
@@ -118,5 +123,5 @@ def test_names_of_groups_are_completed(broker):
     assert completed.output.split() == ["tab"]
 
 
-def test_nothing_is_completed_where_nobody_answers():
+def test_nothing_is_completed_where_nobody_answers() -> None:
     assert [group_names(bootstrap, "") for bootstrap in ("bogus", "127.0.0.1:1")] == [[], []]

@@ -4,6 +4,7 @@ cannot be.
 
 import json
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,13 +14,13 @@ from apportion.cli.main import app
 PATIENT = {"COLUMNS": "132"}
 
 
-def said(*arguments, env=PATIENT):
+def said(*arguments: str, env: dict[str, str] = PATIENT) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
     result = CliRunner().invoke(app, ["streams", "rehearse", *arguments], env=env)
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_an_upgrade_is_told_step_by_step():
+def test_an_upgrade_is_told_step_by_step() -> None:
     code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--partitions", "2")
     lines = out.splitlines()
     assert code == 0
@@ -73,20 +74,20 @@ def test_an_upgrade_is_told_step_by_step():
         (["--from", "4.0", "--to", "4.3", "--instances", "1"], 2),
     ],
 )
-def test_the_steps_fit_into_a_terminal_of_80_columns(way, rows):
+def test_the_steps_fit_into_a_terminal_of_80_columns(way: list[str], rows: int) -> None:
     _, out, _ = said(*way, env={"COLUMNS": "80"})
     table = [line for line in out.splitlines() if line.startswith(("│", "┃"))]
     # and its head; what is too wide takes another line
     assert [len(line) <= 80 for line in table] == [True] * (rows + 1)
 
 
-def test_instances_have_as_many_threads_as_they_shall():
+def test_instances_have_as_many_threads_as_they_shall() -> None:
     _, out, _ = said("--from", "2.4", "--to", "4.0", "--instances", "2", "--threads", "3", "--json")
     told = json.loads(out)
     assert (told["held"], told["world"]["threads"]) == (True, 3)
 
 
-def test_as_json_it_has_the_plan_and_every_step():
+def test_as_json_it_has_the_plan_and_every_step() -> None:
     code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--json")
     told = json.loads(out)
     assert code == 0
@@ -123,7 +124,7 @@ def test_as_json_it_has_the_plan_and_every_step():
     assert (told["died"], told["broken"]) == ({}, None)
 
 
-def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed():
+def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed() -> None:
     code, out, _ = said("--from", "2.3", "--to", "3.9", "--bounces", "1")
     lines = out.splitlines()
     assert code == 1
@@ -136,7 +137,7 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
     ]
 
 
-def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path):
+def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path: Path) -> None:
     file = tmp_path / "upgrade.svg"
     assert (
         said(
@@ -159,7 +160,7 @@ def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path):
         assert text in texts
 
 
-def test_the_trace_has_every_thing_that_happened(tmp_path):
+def test_the_trace_has_every_thing_that_happened(tmp_path: Path) -> None:
     file = tmp_path / "trace.txt"
     assert said("--from", "2.8", "--to", "4.3", "--instances", "2", "--trace", str(file))[0] == 0
     assert "step 1: app1 comes back as 4.3" in file.read_text()
@@ -217,12 +218,12 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
         ("--matrix --jobs 2 --spark local", "--jobs and --spark exclude each other"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(arguments, sentence):
+def test_what_cannot_be_is_one_sentence(arguments: str, sentence: str) -> None:
     code, out, err = said(*arguments.split())
     assert (code, out, err) == (2, "", f"apportion streams: {sentence}\n")
 
 
-def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch):
+def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) -> None:
     from apportion.cli import rehearsal_matrix
     from apportion.sim.streams.matrix import matrix_runs
 

@@ -1,5 +1,7 @@
 """Options that people type by habit of Kafka's own commands, and what Tab completes."""
 
+from collections.abc import Iterator
+
 import pytest
 from typer.testing import CliRunner
 
@@ -9,7 +11,7 @@ from apportion.server.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     """A broker with the groups `etl` and `other`, of offsets alone."""
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
@@ -20,7 +22,7 @@ def bootstrap():
         yield broker.bootstrap
 
 
-def test_bootstrap_server_means_bootstrap(bootstrap):
+def test_bootstrap_server_means_bootstrap(bootstrap: str) -> None:
     for command in (
         ["groups", "list"],
         ["groups", "describe", "etl"],
@@ -36,7 +38,7 @@ def test_bootstrap_server_means_bootstrap(bootstrap):
 
 
 @pytest.mark.parametrize("room", ["groups", "streams"])
-def test_a_group_given_as_an_option_is_answered_with_the_right_command(room):
+def test_a_group_given_as_an_option_is_answered_with_the_right_command(room: str) -> None:
     answer = CliRunner().invoke(app, [room, "describe", "--group", "etl"], env={"COLUMNS": "200"})
     words = " ".join(answer.output.translate({ord("│"): " "}).split())
     assert answer.exit_code == 2
@@ -46,7 +48,7 @@ def test_a_group_given_as_an_option_is_answered_with_the_right_command(room):
     )
 
 
-def completed(*words):
+def completed(*words: str) -> list[str]:
     """What Tab offers after these words, the last of which is begun."""
     environment = {
         "_APPORTION_COMPLETE": "complete_bash",
@@ -56,7 +58,7 @@ def completed(*words):
     return CliRunner().invoke(app, [], prog_name="apportion", env=environment).output.split()
 
 
-def test_names_of_groups_of_any_kind_are_completed(bootstrap):
+def test_names_of_groups_of_any_kind_are_completed(bootstrap: str) -> None:
     assert completed("apportion", "groups", "describe", "--bootstrap", bootstrap, "et") == ["etl"]
     assert completed("apportion", "groups", "describe", "--bootstrap", bootstrap, "") == [
         "etl",
@@ -79,5 +81,5 @@ def test_names_of_groups_of_any_kind_are_completed(bootstrap):
         (["streams", "rehearse", "--victim", ""], ["instance", "leader", "broker"]),
     ],
 )
-def test_values_that_can_be_known_are_completed(words, offered):
+def test_values_that_can_be_known_are_completed(words: list[str], offered: list[str]) -> None:
     assert completed("apportion", *words) == offered

@@ -2,9 +2,10 @@
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 
-def adopt(module, *names):
+def adopt(module: dict[str, Any], *names: str) -> None:
     """The scenarios of tests/client/`name`.py are tests of the module, given by its globals().
 
     Each time anew: a module that two share would be collected once, and with one set of fixtures.

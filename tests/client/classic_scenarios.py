@@ -5,6 +5,8 @@ Played as scenarios.py is. Each takes `bootstrap`; sessions may last 6 s.
 """
 
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -14,10 +16,11 @@ from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
-from apportion.member.assignors.interface import Given, TopicParts
+from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.offsets import Membership
 from apportion.member.membership import MembershipState
+from apportion.topics import IdPartition, Topic
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
@@ -29,16 +32,16 @@ QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_in
 class Wire(Cluster):
     """A cluster that remembers what was asked and answered."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.heard = []
+        self.heard: list[tuple[Any, Any]] = []
 
-    def call(self, request, **how):
+    def call(self, request: Any, **how: Any) -> Any:
         answer = super().call(request, **how)
         self.heard.append((request, answer))
         return answer
 
-    def joins(self):
+    def joins(self) -> list[JoinGroupResponse]:
         """The answers to JoinGroup that let the member in."""
         return [
             answer
@@ -48,42 +51,43 @@ class Wire(Cluster):
 
 
 @pytest.fixture
-def cluster(bootstrap):
+def cluster(bootstrap: str) -> Iterator[Cluster]:
     with_wire = Cluster(bootstrap)
     yield with_wire
     with_wire.close()
 
 
 @pytest.fixture
-def topic(cluster):
+def topic(cluster: Cluster) -> Topic:
     return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
 
 
 @pytest.fixture
-def group():
+def group() -> str:
     return f"group-{uuid4().hex[:8]}"
 
 
 @pytest.fixture(params=["range", "cooperative-sticky"])
-def assignor(request):
+def assignor(request: pytest.FixtureRequest) -> str:
     """One that is eager and one that is not: for the scenarios of scenarios.py."""
-    return request.param
+    result: str = request.param
+    return result
 
 
 @pytest.fixture
-def keeps(assignor):
+def keeps(assignor: str) -> bool:
     """Whether the group rebalances cooperatively."""
     return assignor == "cooperative-sticky"
 
 
 @pytest.fixture
-def membership(assignor):
+def membership(assignor: str) -> Callable[..., dict[str, Any]]:
     """Makes the settings of one classic session."""
     return lambda: {"protocol": "classic", "assignors": strategy(assignor), **QUICK}
 
 
 @pytest.fixture
-def options(assignor):
+def options(assignor: str) -> dict[str, int | str]:
     """The options of a classic Consumer."""
     return {
         "group_protocol": "classic",
@@ -93,13 +97,13 @@ def options(assignor):
 
 
 @pytest.fixture
-def members(bootstrap, topic, group):
+def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., Any]]:
     """Makes running sessions of the group: classic ones by their assignors, KIP-848 ones where none
     is named.
     """
     running = []
 
-    def start(*assignors, **settings):
+    def start(*assignors: "str | Greedy", **settings: Any) -> Any:
         classic = (
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
@@ -114,7 +118,7 @@ def members(bootstrap, topic, group):
         session.cluster.close()
 
 
-def follow(*sessions):
+def follow(*sessions: Any) -> None:
     """One look at every session: what it is offered it adopts."""
     for session in sessions:
         view = session.status()
@@ -122,7 +126,7 @@ def follow(*sessions):
             session.adopt(view.incarnation, view.target)
 
 
-def settle(sessions, *sizes, epochs=None):
+def settle(sessions: list[Any], *sizes: int, epochs: Any = None) -> list[tuple[IdPartition, ...]]:
     """All follow until they hold so many partitions and are all of one generation; what they hold,
     by session.
     """
@@ -146,7 +150,9 @@ def settle(sessions, *sizes, epochs=None):
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
-def test_three_members_share_out_what_there_is_by_every_assignor(members, assignor):
+def test_three_members_share_out_what_there_is_by_every_assignor(
+    members: Callable[..., Any], assignor: str
+) -> None:
     crowd = [members(assignor)]
     settle(crowd, 4)
     crowd.append(members(assignor))
@@ -157,7 +163,7 @@ def test_three_members_share_out_what_there_is_by_every_assignor(members, assign
     settle(crowd, 2, 2)
 
 
-def test_a_sticky_group_moves_no_more_than_it_must(members):
+def test_a_sticky_group_moves_no_more_than_it_must(members: Callable[..., Any]) -> None:
     crowd = [members("sticky"), members("sticky")]
     before = settle(crowd, 2, 2)
     third = members("sticky")
@@ -165,7 +171,9 @@ def test_a_sticky_group_moves_no_more_than_it_must(members):
     assert all(set(now) <= set(then) for now, then in zip(after[:2], before, strict=True))
 
 
-def test_a_cooperative_member_keeps_what_stays_with_it_in_use_all_the_time(members):
+def test_a_cooperative_member_keeps_what_stays_with_it_in_use_all_the_time(
+    members: Callable[..., Any],
+) -> None:
     first = members("cooperative-sticky")
     (before,) = settle([first], 4)
     second = members("cooperative-sticky")
@@ -176,7 +184,9 @@ def test_a_cooperative_member_keeps_what_stays_with_it_in_use_all_the_time(membe
     assert revoked == [tuple(partition for partition in before if partition not in kept)]
 
 
-def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(members):
+def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(
+    members: Callable[..., Any],
+) -> None:
     first, second = members("range", "cooperative-sticky"), members("sticky", "range")
     settle([first, second], 2, 2)
     assert [session.cluster.joins()[-1].protocol_name for session in (first, second)] == [
@@ -185,21 +195,23 @@ def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(m
     ]
 
 
-def test_a_member_without_an_assignor_in_common_is_refused(members):
+def test_a_member_without_an_assignor_in_common_is_refused(members: Callable[..., Any]) -> None:
     settle([members("range")], 4)
     stranger = members("sticky")
     view = stranger.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
     assert str(view.error).startswith("INCONSISTENT_GROUP_PROTOCOL: ")
 
 
-def test_a_session_that_the_broker_does_not_allow_is_refused(members):
+def test_a_session_that_the_broker_does_not_allow_is_refused(members: Callable[..., Any]) -> None:
     session = members("range", session_timeout_ms=10)
     assert str(
         session.wait(lambda view: view.state is MembershipState.FATAL, 30_000).error
     ).startswith("INVALID_SESSION_TIMEOUT: ")
 
 
-def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
+def test_an_old_generation_can_commit_nothing(
+    members: Callable[..., Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     first = members("range")
     settle([first], 4)
     old = first.status()
@@ -213,7 +225,9 @@ def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
     assert cluster.committed(group, [place]) == {place: 2}
 
 
-def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(members, topic):
+def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
+    members: Callable[..., Any], topic: Topic
+) -> None:
     first = members("cooperative-sticky")
     settle([first], 4)
     place, crowd = partitions_of(topic)[0], [first]
@@ -226,7 +240,9 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(membe
     assert first.committed([place]) == {place: 12}
 
 
-def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(members, cluster, topic):
+def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(
+    members: Callable[..., Any], cluster: Cluster, topic: Topic
+) -> None:
     leader = members("cooperative-sticky", instance_id="leader")
     settle([leader], 4)
     other = members("cooperative-sticky", instance_id="other")
@@ -242,7 +258,7 @@ def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(membe
     settle([again, other], 3, 3)
 
 
-def test_a_static_member_that_is_replaced_is_fenced(members):
+def test_a_static_member_that_is_replaced_is_fenced(members: Callable[..., Any]) -> None:
     first = members("range", instance_id="me")
     settle([first], 4)
     second = members("range", instance_id="me")
@@ -251,7 +267,9 @@ def test_a_static_member_that_is_replaced_is_fenced(members):
     assert (view.owned, view.error.code.name) == ((), "FENCED_INSTANCE_ID")
 
 
-def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(members):
+def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(
+    members: Callable[..., Any],
+) -> None:
     first = members("range")
     settle([first], 4)
     second = members("range")
@@ -263,7 +281,9 @@ def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(mem
     settle([first], 4)
 
 
-def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(members):
+def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(
+    members: Callable[..., Any],
+) -> None:
     first, second = members("sticky"), members("sticky")
     settle([first, second], 2, 2)
     first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(
@@ -281,13 +301,17 @@ class Greedy(Range):
 
     name = "greedy"
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         return {
             member: Given((TopicParts(topic, (0,)),)) for member in members for topic in cluster
         }
 
 
-def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(members):
+def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(
+    members: Callable[..., Any],
+) -> None:
     first = members(Greedy())
     settle([first], 1)
     second = members(Greedy())
@@ -300,7 +324,7 @@ def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_name
     settle([second], 1)
 
 
-def test_heartbeats_are_sent_as_often_as_the_member_was_told(members):
+def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[..., Any]) -> None:
     session = members("range")
     settle([session], 4)
     session.wait(lambda view: False, 1_200)
@@ -311,8 +335,8 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members):
 
 
 def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
-    bootstrap, options, cluster, topic, group
-):
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     for place in partitions_of(topic):
         cluster.produce(
             place,
@@ -332,8 +356,8 @@ def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
 
 
 def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_kinds(
-    members, topic
-):
+    members: Callable[..., Any], topic: Topic
+) -> None:
     old = members("cooperative-sticky")
     settle([old], 4)
     new = members()

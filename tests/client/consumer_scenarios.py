@@ -6,25 +6,31 @@ kind of member the Consumer is: KIP-848 here, classic where a module has a fixtu
 """
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import apportion
-from apportion.client.cluster import partitions_of
+from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.consumer import Consumer
 from apportion.errors import Refused
-from apportion.topics import TopicPartition
+from apportion.topics import Topic, TopicPartition
 from tests.client.scenarios import fill
+
+if TYPE_CHECKING:
+    from apportion.client.fetcher import ConsumerRecord
 
 
 @pytest.fixture
-def options():
+def options() -> dict[Any, Any]:
     """The options of a Consumer."""
     return {}
 
 
 def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
-    bootstrap, options, cluster, topic, group
-):
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     fill(cluster, topic, each=10)
     with apportion.Consumer(
         bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
@@ -38,7 +44,7 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
     with apportion.Consumer(
         bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
     ) as consumer:
-        rest = []
+        rest: list[ConsumerRecord] = []
         while len(rest) < 15:
             rest += consumer.poll(5_000)
         assert consumer.poll(300) == []
@@ -54,7 +60,9 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
     )
 
 
-def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, topic, group):
+def test_a_consumer_of_one_topic_may_give_its_name_alone(
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
     with apportion.Consumer(bootstrap, group, topics=topic.name, **options) as consumer:
         while not consumer.assignment:
             consumer.poll(100)
@@ -62,15 +70,17 @@ def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, top
 
 
 def test_two_consumers_share_and_are_told_what_comes_and_goes(
-    bootstrap, options, topic, group, keeps
-):
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str, keeps: bool
+) -> None:
     told = []
 
-    def listener(who, what):
+    def listener(who: str, what: str) -> Callable[..., None]:
         return lambda partitions: told.append((who, what, len(partitions)))
 
-    def consumer(who):
-        callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
+    def consumer(who: str) -> Consumer:
+        callbacks: dict[str, Any] = {
+            name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")
+        }
         return apportion.Consumer(
             bootstrap,
             group,
@@ -106,11 +116,15 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(
 
 
 def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
-    bootstrap, options, topic, group
-):
-    patient = {"max_poll_interval_ms": 1_000, **options}
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
+    patient: dict[str, Any] = {"max_poll_interval_ms": 1_000, **options}
     with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient
+        bootstrap,
+        group,
+        topics=[topic.name],
+        on_lost=lambda lost: pytest.fail(str(lost)),
+        **patient,
     ) as consumer:
         while len(consumer.assignment) < 4:
             consumer.poll(100)
@@ -122,7 +136,9 @@ def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time
         )
 
 
-def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
+def test_a_poll_without_time_still_gets_what_is_there(
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     fill(cluster, topic, each=3)
     with apportion.Consumer(
         bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
@@ -138,8 +154,8 @@ def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluste
 
 
 def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
-    bootstrap, options, cluster, topic, group
-):
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     fill(cluster, topic, each=3)
     with apportion.Consumer(
         bootstrap,
@@ -156,8 +172,8 @@ def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
 
 
 def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
-    bootstrap, options, topic, group
-):
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
     with (
         apportion.Consumer(
             bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
@@ -168,7 +184,9 @@ def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
             consumer.poll(1_000)
 
 
-def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, options, topic, group):
+def test_offsets_can_be_committed_and_asked_for_by_name(
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
     with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
         while not consumer.assignment:
             consumer.poll(100)

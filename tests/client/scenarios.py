@@ -6,7 +6,9 @@ a topic and a group of its own. `membership` says which kind of member plays it:
 classic where a module has a fixture of its own.
 """
 
+from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,7 +17,9 @@ from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
-from apportion.member.membership import MembershipState
+from apportion.member.assignors.builtin import CooperativeSticky, Range
+from apportion.member.membership import MembershipState, View
+from apportion.topics import Topic
 from apportion.wire.batch import decode_batch, encode_batch
 
 PATIENT_MS = 60_000
@@ -27,37 +31,39 @@ class Cable(Cluster):
 
     out = False
 
-    def _send(self, address, request, timeout_ms, version):
+    def _send(
+        self, address: tuple[str, int], request: Any, timeout_ms: int, version: int | None
+    ) -> Any:
         if self.out:
             raise Disconnected("the cable is out")
         return super()._send(address, request, timeout_ms, version)
 
 
 @pytest.fixture
-def cluster(bootstrap):
+def cluster(bootstrap: str) -> Iterator[Cable]:
     with_cable = Cable(bootstrap)
     yield with_cable
     with_cable.close()
 
 
 @pytest.fixture
-def topic(cluster):
+def topic(cluster: Cable) -> Topic:
     return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
 
 
 @pytest.fixture
-def group():
+def group() -> str:
     return f"group-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def membership():
+def membership() -> type[dict[str, Any]]:
     """Makes the settings of one session."""
     return dict
 
 
 @pytest.fixture
-def keeps():
+def keeps() -> bool:
     """Whether members keep during a rebalance what stays with them; if not, they give back
     everything.
     """
@@ -65,11 +71,17 @@ def keeps():
 
 
 @pytest.fixture
-def sessions(bootstrap, topic, group, membership):
+def sessions(
+    bootstrap: str,
+    topic: Topic,
+    group: str,
+    membership: Callable[..., dict[str, int | str | tuple[CooperativeSticky | Range, ...]]]
+    | type[dict[str, Any]],
+) -> Iterator[Callable[..., Any]]:
     """Makes running sessions of the group, each with a cable of its own."""
     running = []
 
-    def start(**settings):
+    def start(**settings: Any) -> Any:
         session = GroupMembership(Cable(bootstrap), group, [topic.name], **membership(), **settings)
         session.start()
         running.append(session)
@@ -81,7 +93,7 @@ def sessions(bootstrap, topic, group, membership):
         session.cluster.close()
 
 
-def settled(session, partitions):
+def settled(session: Any, partitions: int) -> View:
     """The session owns that many partitions, all that it was offered, having adopted every target
     on the way.
     """
@@ -93,13 +105,14 @@ def settled(session, partitions):
             PATIENT_MS,
         )
         if done(view, partitions):
-            return view
+            result: View = view
+            return result
         assert view.target is not None, view
         assert view.target != view.owned, view
         session.adopt(view.incarnation, view.target)
 
 
-def done(view, partitions):
+def done(view: View, partitions: int) -> bool:
     return (
         view.state is MembershipState.STABLE
         and view.target == view.owned
@@ -107,7 +120,7 @@ def done(view, partitions):
     )
 
 
-def follow(*sessions):
+def follow(*sessions: Any) -> None:
     """One look at every session: what it is offered it adopts."""
     for session in sessions:
         view = session.status()
@@ -115,7 +128,7 @@ def follow(*sessions):
             session.adopt(view.incarnation, view.target)
 
 
-def settle_together(*sessions, partitions):
+def settle_together(*sessions: Any, partitions: int) -> None:
     """All sessions follow until each owns that many partitions."""
     for _ in range(2_000):
         follow(*sessions)
@@ -125,7 +138,7 @@ def settle_together(*sessions, partitions):
     raise AssertionError([session.status() for session in sessions])
 
 
-def fill(cluster, topic, each):
+def fill(cluster: Cluster, topic: Topic, each: int) -> None:
     """Every partition holds `each` records more."""
     for place in partitions_of(topic):
         records = [
@@ -134,7 +147,9 @@ def fill(cluster, topic, each):
         cluster.produce(place, encode_batch(records, timestamp_ms=1_000, compression=3))
 
 
-def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topic):
+def test_a_member_joins_and_owns_everything_only_after_it_adopted(
+    sessions: Callable[..., Any], topic: Topic
+) -> None:
     session = sessions()
     view = session.wait(lambda view: bool(view.target), PATIENT_MS)
     assert (view.state, view.owned, view.incarnation) == (MembershipState.RECONCILING, (), 1)
@@ -144,7 +159,9 @@ def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topi
     assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
 
 
-def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keeps):
+def test_a_second_member_gets_its_half_when_the_first_one_lets_go(
+    sessions: Callable[..., Any], keeps: bool
+) -> None:
     first = sessions()
     before = settled(first, 4)
     second = sessions()
@@ -159,7 +176,7 @@ def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keep
     assert sorted(held) == sorted(before.owned)
 
 
-def test_a_member_that_leaves_gives_its_partitions_back(sessions):
+def test_a_member_that_leaves_gives_its_partitions_back(sessions: Callable[..., Any]) -> None:
     first, second = sessions(), sessions()
     settle_together(first, second, partitions=2)
     assert second.leave()
@@ -167,7 +184,9 @@ def test_a_member_that_leaves_gives_its_partitions_back(sessions):
     assert second.history()[-1].what == "left"
 
 
-def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, group):
+def test_offsets_are_committed_and_read_as_a_member(
+    sessions: Callable[..., Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     session = sessions()
     settled(session, 4)
     places = partitions_of(topic)
@@ -185,14 +204,18 @@ def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, gr
         session.commit({places[0]: 6})
 
 
-def test_a_commit_by_nobody_is_refused_while_the_group_has_members(sessions, cluster, topic, group):
+def test_a_commit_by_nobody_is_refused_while_the_group_has_members(
+    sessions: Callable[..., Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
     settled(sessions(), 4)
     with pytest.raises(Refused) as refusal:
         cluster.commit(group, {partitions_of(topic)[0]: 1})
     assert refusal.value.code is Code.UNKNOWN_MEMBER_ID
 
 
-def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topic):
+def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(
+    sessions: Callable[..., Any], topic: Topic
+) -> None:
     zombie, heir = sessions(), sessions()
     settle_together(zombie, heir, partitions=2)
     place = zombie.resolve_names(zombie.status().owned)[0]
@@ -217,13 +240,13 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topi
     assert heir.cluster.committed(heir.settings.group_id, [place]) == {place: 8}
 
 
-def test_a_short_cut_of_the_network_costs_nothing(sessions):
+def test_a_short_cut_of_the_network_costs_nothing(sessions: Callable[..., Any]) -> None:
     session = sessions()
     before = settled(session, 4)
     session.cluster.out = True
     session.wait(lambda view: False, 1_500)
     session.cluster.out = False
-    heard = before.last_accepted_ms
+    heard = before.last_accepted_ms or 0
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
     assert (after.incarnation, after.owned, after.state) == (
         1,
@@ -232,7 +255,9 @@ def test_a_short_cut_of_the_network_costs_nothing(sessions):
     )
 
 
-def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(sessions):
+def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(
+    sessions: Callable[..., Any],
+) -> None:
     other, first = sessions(instance_id="other"), sessions(instance_id="me")
     settle_together(other, first, partitions=2)
     before, mine = other.status(), first.status()
@@ -242,19 +267,21 @@ def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(
     again = settled(second, 2)
     assert (again.epoch, again.owned) == (mine.epoch, mine.owned)
     assert again.member_id != mine.member_id
-    heard = before.last_accepted_ms
+    heard = before.last_accepted_ms or 0
     after = other.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
     assert (after.epoch, after.owned, other.history()) == (before.epoch, before.owned, happened)
 
 
-def test_a_static_member_whose_host_was_lost_waits_for_its_own_place(sessions):
+def test_a_static_member_whose_host_was_lost_waits_for_its_own_place(
+    sessions: Callable[..., Any],
+) -> None:
     first = sessions(instance_id="me")
     before = settled(first, 4)
     first.cluster.out = True
     assert settled(sessions(instance_id="me"), 4).owned == before.owned
 
 
-def test_logs_are_read_in_ranges_of_whole_batches(cluster, topic):
+def test_logs_are_read_in_ranges_of_whole_batches(cluster: Cluster, topic: Topic) -> None:
     for _ in range(3):
         fill(cluster, topic, each=10)
     place = partitions_of(topic)[1]
@@ -274,7 +301,9 @@ def test_logs_are_read_in_ranges_of_whole_batches(cluster, topic):
     assert cluster.list_offsets([place], 1_001) == {place: -1}
 
 
-def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster, topic):
+def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(
+    cluster: Cluster, topic: Topic
+) -> None:
     fill(cluster, topic, each=10)
     place = partitions_of(topic)[0]
     with pytest.raises(
@@ -285,7 +314,7 @@ def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster,
         list(cluster.fetch_range(place, 5, 20, timeout_ms=700))
 
 
-def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
+def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topic: Topic) -> None:
     place = partitions_of(topic)[0]
     cluster.delete_topic(topic.name)
     with pytest.raises(Refused) as refusal:
@@ -302,7 +331,9 @@ def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
 
 
-def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, topic):
+def test_a_topic_grows_and_its_new_partitions_are_handed_out(
+    sessions: Callable[..., Any], cluster: Cluster, topic: Topic
+) -> None:
     session = sessions()
     settled(session, 4)
     assert cluster.grow_topic(topic.name, 6).partitions == 6

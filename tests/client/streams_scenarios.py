@@ -3,6 +3,8 @@ in tests/kafka.
 """
 
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,10 +13,12 @@ import apportion
 from apportion.client.classic_groups import describe_classic_group
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
+from apportion.client.streams import StreamsConsumer, TaskRecord
 from apportion.errors import Code, Refused
+from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.codec import decode_subscription
 from apportion.streams.metadata.model import RUNNING, TaskId
-from apportion.topics import TopicPartition
+from apportion.topics import Topic, TopicPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -25,24 +29,26 @@ EVERY = [TaskId(part, number) for part in range(2) for number in range(4)]
 
 
 @pytest.fixture
-def cluster(bootstrap):
+def cluster(bootstrap: str) -> Iterator[Cluster]:
     made = Cluster(bootstrap)
     yield made
     made.close()
 
 
 @pytest.fixture
-def application():
+def application() -> str:
     return f"application-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def lines(cluster, application):
+def lines(cluster: Cluster, application: str) -> Topic:
     return cluster.create_topic(f"{application}-lines", 4)
 
 
 @pytest.fixture
-def instance(bootstrap, application, lines):
+def instance(
+    bootstrap: str, application: str, lines: Topic
+) -> Iterator[Callable[..., StreamsConsumer]]:
     """`instance(**options)`: one more process of the application, which counts words as a topology
     says.
     """
@@ -55,7 +61,7 @@ def instance(bootstrap, application, lines):
         },
     ]
 
-    def start(**options):
+    def start(**options: Any) -> StreamsConsumer:
         defaults = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300}
         running.append(
             apportion.StreamsConsumer(
@@ -69,7 +75,7 @@ def instance(bootstrap, application, lines):
         each.close()
 
 
-def until(condition, *instances):
+def until(condition: Callable[..., Any], *instances: StreamsConsumer) -> list[TaskRecord]:
     """All instances poll until the condition holds; what they read meanwhile."""
     deadline, read = time.monotonic() + PATIENT_S, []
     while not condition():
@@ -79,7 +85,7 @@ def until(condition, *instances):
     return read
 
 
-def shared(*instances):
+def shared(*instances: StreamsConsumer) -> bool:
     """Every task is one instance's, and the shares are equal."""
     tasks = [task for each in instances for task in each.tasks.active]
     sizes = [len(each.tasks.active) for each in instances]
@@ -87,8 +93,8 @@ def shared(*instances):
 
 
 def test_a_lone_instance_makes_the_internal_topics_and_runs_every_task(
-    instance, cluster, application
-):
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
+) -> None:
     first = instance()
     until(lambda: shared(first), first)
     made = cluster.topics(
@@ -98,7 +104,9 @@ def test_a_lone_instance_makes_the_internal_topics_and_runs_every_task(
     assert first.tasks.used == 11
 
 
-def test_instances_share_tasks_and_take_over_from_one_that_leaves(instance):
+def test_instances_share_tasks_and_take_over_from_one_that_leaves(
+    instance: Callable[..., StreamsConsumer],
+) -> None:
     changes = []
     first = instance(on_tasks=lambda share: changes.append(sorted(share.active)))
     until(lambda: shared(first), first)
@@ -110,14 +118,16 @@ def test_instances_share_tasks_and_take_over_from_one_that_leaves(instance):
     assert changes[-1] == sorted(first.tasks.active)
 
 
-def test_records_come_with_the_task_that_they_are_for(instance, cluster, lines):
+def test_records_come_with_the_task_that_they_are_for(
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, lines: Topic
+) -> None:
     first = instance()
     until(lambda: shared(first), first)
     for place in partitions_of(lines):
         cluster.produce(place, encode_batch([(b"k", b"%d" % place.partition, ())], timestamp_ms=1))
     got = {}
 
-    def read_all():
+    def read_all() -> bool:
         got.update({record.value: task for task, record in first.poll_tasks(100)})
         return len(got) == 4
 
@@ -125,7 +135,7 @@ def test_records_come_with_the_task_that_they_are_for(instance, cluster, lines):
     assert got == {b"%d" % number: TaskId(0, number) for number in range(4)}
 
 
-def test_missing_source_topics_are_told_to_every_instance(bootstrap, application):
+def test_missing_source_topics_are_told_to_every_instance(bootstrap: str, application: str) -> None:
     lost = apportion.StreamsConsumer(
         bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}]
     )
@@ -136,7 +146,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
     lost.close()
 
 
-def said(cluster, application):
+def said(cluster: Cluster, application: str) -> Any:
     """What every instance said of tasks when it joined the present generation, by its endpoint;
     None unless the group is stable.
     """
@@ -147,27 +157,29 @@ def said(cluster, application):
         decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data
         for each in group.members
     )
-    return {info.endpoint: dict(info.offset_sums) for info in map(decode_subscription, blobs)}
+    infos: list[Any] = [decode_subscription(blob or b"") for blob in blobs]
+    return {info.endpoint: dict(info.offset_sums) for info in infos}
 
 
 def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(
-    bootstrap, cluster, application, lines
-):
-    heard = []
+    bootstrap: str, cluster: Cluster, application: str, lines: Topic
+) -> None:
+    heard: list[dict[Any, Any]] = []
 
-    def take_over(share):
+    def take_over(share: TaskShare) -> None:
         if len(share.active) == 4:
             cluster.grow_topic(lines.name, 5)
             assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
             heard.append(told())
 
-    def told():
+    def told() -> dict[TaskId, int]:
         patience = time.monotonic() + PATIENT_S
         while (now := said(cluster, application)) is None:
             assert time.monotonic() < patience
-        return now[""]
+        result: dict[TaskId, int] = now[""]
+        return result
 
-    options = {
+    options: dict[str, Any] = {
         "topology": [{"sources": [lines.name]}],
         "metadata_max_age_ms": 500,
         "on_tasks": take_over,
@@ -181,9 +193,9 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
 
 
 def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(
-    instance, cluster, application
-):
-    def keep(places):
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
+) -> None:
+    def keep(places: tuple[TopicPartition, ...]) -> None:
         gone = [task for task, read in first.tasks.active.items() if set(read) & set(places)]
         first.report(dict.fromkeys(gone, 5))
 
@@ -196,7 +208,9 @@ def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_i
     assert said(cluster, application)["first:1"] == gone | runs
 
 
-def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(instance, cluster, application):
+def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
+) -> None:
     first = instance(acceptable_recovery_lag=10)
     until(lambda: shared(first), first)
     (changelog,) = cluster.topics([f"{application}-counts-changelog"], fresh=True)
@@ -211,8 +225,10 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(instance, cluste
     until(lambda: copies & set(second.tasks.active) and third.tasks.active, first, second, third)
 
 
-def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, cluster, application):
-    story = []
+def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
+) -> None:
+    story: list[Any] = []
     first = instance(
         on_tasks=lambda share: story.append(len(share.active)),
         on_lost=lambda places: story.append("lost"),
@@ -229,11 +245,11 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, clu
 
 
 def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(
-    instance, cluster, lines
-):
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, lines: Topic
+) -> None:
     tries = []
 
-    def take_over(share):
+    def take_over(share: TaskShare) -> None:
         tries.append(len(share.active))
         if len(tries) == 1:
             raise Disconnected("the changelog cannot be read now")
@@ -255,10 +271,12 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
     )
 
 
-def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(instance):
-    story = []
+def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(
+    instance: Callable[..., StreamsConsumer],
+) -> None:
+    story: list[Any] = []
 
-    def flush(places):
+    def flush(places: tuple[TopicPartition, ...]) -> None:
         story.append(f"{len(places)} partitions go")
         if len(story) == 2:
             raise OSError("the disk is full")
@@ -273,10 +291,12 @@ def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(instance):
     assert story == [8, "4 partitions go", "4 partitions go", 4]
 
 
-def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, application):
-    story = []
+def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
+) -> None:
+    story: list[Any] = []
 
-    def take_over(share):
+    def take_over(share: TaskShare) -> None:
         story.append(len(share.active))
         if len(story) == 2:
             raise Disconnected("a file is busy")
@@ -295,9 +315,11 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, 
     assert story == [8, 0, 0, 8]
 
 
-def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, application, lines):
+def test_internal_topics_that_may_not_be_made_end_every_instance(
+    bootstrap: str, application: str, lines: Topic
+) -> None:
     huge = {"name": f"{application}-huge-repartition", "partitions": 20_000}
-    topology = [
+    topology: Any = [
         {"sources": [lines.name], "repartition_sinks": [huge["name"]]},
         {"repartition_sources": [huge]},
     ]
@@ -306,11 +328,13 @@ def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, appl
         until(lambda: False, lost)
 
 
-def test_one_instance_shuts_all_down_in_order(instance, cluster, application, lines):
+def test_one_instance_shuts_all_down_in_order(
+    instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str, lines: Topic
+) -> None:
     left = {}
 
-    def start(name):
-        process = instance(
+    def start(name: str) -> StreamsConsumer:
+        process: StreamsConsumer = instance(
             on_tasks=lambda share: left.update({name: share}),
             on_revoked=lambda places: process.commit(),
         )
@@ -320,13 +344,13 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
     until(lambda: shared(first, second), first, second)
     for place in partitions_of(lines):
         cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
-    read = []
+    read: list[TaskRecord] = []
     while len(read) < 4:
         read += [*first.poll_tasks(50), *second.poll_tasks(50)]
     second.shut_down_application()
     ended = []
 
-    def both_ended():
+    def both_ended() -> bool:
         for each in (first, second):
             try:
                 each.poll_tasks(50)
@@ -340,10 +364,10 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
     assert set(cluster.committed(application, partitions_of(lines)).values()) == {1}
 
 
-def test_endpoints_tell_where_partitions_are(instance):
+def test_endpoints_tell_where_partitions_are(instance: Callable[..., StreamsConsumer]) -> None:
     first, second = instance(application_server="one:1"), instance(application_server="two:2")
 
-    def known():
+    def known() -> bool:
         return len(first.tasks.active_hosts) == len(second.tasks.active_hosts) == 2 and shared(
             first, second
         )

@@ -2,6 +2,9 @@
 if it is refused.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from apportion.client.cluster import Cluster
@@ -13,7 +16,7 @@ from apportion.server.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster() -> Iterator[Cluster]:
     with EmbeddedBroker() as broker:
         made = Cluster(broker.bootstrap)
         made.create_topic("t", 1)
@@ -22,16 +25,16 @@ def cluster():
 
 
 @pytest.fixture
-def session_of(cluster):
+def session_of(cluster: Cluster) -> Iterator[Callable[..., tuple[Any, list[Exception | None]]]]:
     """`session_of(group, *outcomes)`: a started session; each look ends with the next of the
     outcomes, None being well.
     """
     sessions = []
 
-    def make(group, *outcomes):
+    def make(group: str, *outcomes: Exception | None) -> tuple[Any, list[Exception | None]]:
         left = list(outcomes)
 
-        def look():
+        def look() -> None:
             if (outcome := left.pop(0)) is not None:
                 raise outcome
 
@@ -44,7 +47,9 @@ def session_of(cluster):
         session.leave()
 
 
-def test_a_look_that_nobody_answers_is_repeated_and_one_that_was_answered_is_not(session_of):
+def test_a_look_that_nobody_answers_is_repeated_and_one_that_was_answered_is_not(
+    session_of: Callable[..., tuple[Any, list[Exception | None]]],
+) -> None:
     session, left = session_of(
         "repeated",
         Disconnected("away"),
@@ -56,12 +61,16 @@ def test_a_look_that_nobody_answers_is_repeated_and_one_that_was_answered_is_not
     assert len(left) == 1
 
 
-def test_a_look_that_is_not_allowed_is_left_to_the_join_which_says_so(session_of):
+def test_a_look_that_is_not_allowed_is_left_to_the_join_which_says_so(
+    session_of: Callable[..., tuple[Any, list[Exception | None]]],
+) -> None:
     session, _ = session_of("forbidden", Refused(Code.GROUP_AUTHORIZATION_FAILED))
     assert session.wait(lambda view: view.epoch > 0, 20_000).epoch > 0
 
 
-def test_a_member_that_is_refused_never_joins(session_of, cluster):
+def test_a_member_that_is_refused_never_joins(
+    session_of: Callable[..., tuple[Any, list[Exception | None]]], cluster: Cluster
+) -> None:
     refused = AnotherSink("it belongs to others")
     session, _ = session_of("of-others", refused)
     session.wait(lambda view: session.history() != (), 20_000)

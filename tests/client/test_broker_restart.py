@@ -2,6 +2,9 @@
 
 import re
 import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +17,14 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path: Path) -> Iterator[Callable[..., EmbeddedBroker]]:
     """Starts the broker, each time on the same port and directory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listeners = f"127.0.0.1:{free.getsockname()[1]}"
     running = []
 
-    def begin():
+    def begin() -> EmbeddedBroker:
         broker = EmbeddedBroker(
             tmp_path,
             listeners=listeners,
@@ -36,13 +39,15 @@ def start(tmp_path):
         broker.close()
 
 
-def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
+def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
+    start: Callable[..., EmbeddedBroker],
+) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     topic = cluster.create_topic("t", 3)
     session = GroupMembership(cluster, "g", ["t"])
     session.start()
-    offered = session.wait(lambda view: bool(view.target), 20_000)
+    offered: Any = session.wait(lambda view: bool(view.target), 20_000)
     session.adopt(offered.incarnation, offered.target)
     session.commit({partitions_of(topic)[0]: 5})
     before = session.status()
@@ -50,8 +55,8 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     with pytest.raises(Disconnected):
         cluster.list_offsets(partitions_of(topic), -1, timeout_ms=300)
     broker = start()
-    heard = before.last_accepted_ms
-    after = session.wait(lambda view: view.last_accepted_ms > heard + 1_000, 20_000)
+    heard = before.last_accepted_ms or 0
+    after = session.wait(lambda view: (view.last_accepted_ms or 0) > heard + 1_000, 20_000)
     assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
     session.commit({partitions_of(topic)[1]: 6})
     assert session.committed(partitions_of(topic)) == dict(
@@ -61,13 +66,15 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     cluster.close()
 
 
-def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(start, caplog):
+def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(
+    start: Callable[..., EmbeddedBroker], caplog: pytest.LogCaptureFixture
+) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     place = partitions_of(cluster.create_topic("t", 1))[0]
     cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
 
-    def told():
+    def told() -> list[str]:
         lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
         return [line for line in lines if "fetch" in line]
 
@@ -93,7 +100,9 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
     cluster.close()
 
 
-def test_a_consumer_reads_on_over_a_restart_of_its_broker(start):
+def test_a_consumer_reads_on_over_a_restart_of_its_broker(
+    start: Callable[..., EmbeddedBroker],
+) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     place = partitions_of(cluster.create_topic("t", 1))[0]

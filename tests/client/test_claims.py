@@ -2,6 +2,9 @@
 before it commits.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from apportion.client.cluster import Cluster, partitions_of
@@ -10,34 +13,35 @@ from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition
 
 CLAIM = metadata_of(("/lake/flights",))
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    with EmbeddedBroker(**{"group.consumer.heartbeat.interval.ms": 200}) as broker:
-        made = Cluster(broker.bootstrap)
+def cluster() -> Iterator[Cluster]:
+    settings: dict[str, Any] = {"group.consumer.heartbeat.interval.ms": 200}
+    with EmbeddedBroker(**settings) as broker:
+        made: Any = Cluster(broker.bootstrap)
         made.broker = broker.bootstrap
         yield made
         made.close()
 
 
 @pytest.fixture
-def meeting(cluster):
+def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicIdPartition]]]:
     """`meeting(name)`: a consumer that has the one partition of a topic, and a member of a query,
     which has come after it.
     """
     open_ones = []
 
-    def make(name):
+    def make(name: str) -> tuple[Consumer, Any, TopicIdPartition]:
         (place,) = partitions_of(cluster.create_topic(name, 1))
         consumer = Consumer(cluster.broker, name, topics=name)
         open_ones.append(consumer.close)
         while not consumer.assignment:
             consumer.poll(100)
-        query = GroupMembership(cluster, name, (name,))
+        query: Any = GroupMembership(cluster, name, (name,))
         open_ones.append(query.leave)
         query.start()
         query.wait(lambda view: view.epoch > 0, 20_000)
@@ -48,7 +52,9 @@ def meeting(cluster):
         close()
 
 
-def test_a_claim_is_seen_when_the_group_has_changed(cluster, meeting):
+def test_a_claim_is_seen_when_the_group_has_changed(
+    cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
+) -> None:
     consumer, query, place = meeting("changed")
     query.commit({place: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
@@ -57,7 +63,9 @@ def test_a_claim_is_seen_when_the_group_has_changed(cluster, meeting):
     assert cluster.committed_offsets("changed", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
 
 
-def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeting):
+def test_a_claim_that_comes_later_is_seen_before_the_first_commit(
+    cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
+) -> None:
     consumer, query, place = meeting("later")
     while consumer.session.status().epoch < query.status().epoch:
         consumer.poll(100)

@@ -2,6 +2,8 @@
 consumer_scenarios.py, eager and cooperative, and of classic_scenarios.py.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
@@ -11,7 +13,7 @@ adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 
 
 @pytest.fixture(scope="module")
-def broker():
+def broker() -> Iterator[EmbeddedBroker]:
     """A broker of ours; KIP-848 members have sessions of 5 s there."""
     with EmbeddedBroker(
         group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500
@@ -20,6 +22,6 @@ def broker():
 
 
 @pytest.fixture
-def bootstrap(broker):
+def bootstrap(broker: EmbeddedBroker) -> str:
     """Where our broker listens."""
     return broker.bootstrap

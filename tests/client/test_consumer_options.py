@@ -2,6 +2,8 @@
 connected.
 """
 
+from typing import Any
+
 import pytest
 
 from apportion import Consumer
@@ -107,7 +109,9 @@ class OnlyCooperative(Range):
         ),
     ],
 )
-def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):
+def test_an_unclear_option_is_refused_with_the_remedy(
+    options: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(ValueError) as refusal:
         Consumer("localhost:1", "g", **options)
     assert sentence in str(refusal.value)
@@ -141,13 +145,14 @@ PLAIN = "only plain connections are supported yet"
         ),
     ],
 )
-def test_an_option_of_another_client_is_refused_with_its_own_reason(option, why):
+def test_an_option_of_another_client_is_refused_with_its_own_reason(option: str, why: str) -> None:
     with pytest.raises(ValueError) as refusal:
-        Consumer("localhost:1", "g", **{option: "x"})
+        defaults: dict[str, Any] = {option: "x"}
+        Consumer("localhost:1", "g", **defaults)
     assert str(refusal.value) == f"option {option!r} cannot be used: {why}"
 
 
-def test_no_option_of_ours_is_refused_as_another_clients():
+def test_no_option_of_ours_is_refused_as_another_clients() -> None:
     assert [
         name
         for name in (*OPTIONS, *STREAMS)
@@ -159,27 +164,30 @@ def test_no_option_of_ours_is_refused_as_another_clients():
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 @pytest.mark.parametrize("value", ["", "  ", 7, b"me"])
 @pytest.mark.parametrize("option", ["client_id", "instance_id", "client_rack", "server_assignor"])
-def test_an_id_is_a_text_that_is_not_empty(option, value, protocol):
+def test_an_id_is_a_text_that_is_not_empty(
+    option: str, value: bytes | int | str, protocol: Any
+) -> None:
     with pytest.raises(
         ValueError,
         match=rf"^{option} must be a text that is not empty \(.+\), not {value!r}; leave it out",
     ):
-        Consumer("localhost:1", "g", group_protocol=protocol, **{option: value})
+        defaults: dict[str, Any] = {option: value}
+        Consumer("localhost:1", "g", group_protocol=protocol, **defaults)
 
 
 @pytest.mark.parametrize("servers", [7, None, [7], b"localhost:1"])
-def test_bootstrap_servers_are_text(servers):
+def test_bootstrap_servers_are_text(servers: Any) -> None:
     with pytest.raises(ValueError, match="bootstrap servers must be host:port, one or more, not "):
         Consumer(servers, "g")
 
 
 @pytest.mark.parametrize("group_id", ["", "  ", None])
-def test_a_consumer_is_always_a_member_of_a_group(group_id):
+def test_a_consumer_is_always_a_member_of_a_group(group_id: Any) -> None:
     with pytest.raises(ValueError, match="group_id must be a name"):
         Consumer("localhost:1", group_id)
 
 
-def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
+def test_a_consumer_without_topics_cannot_be_polled_nor_given_none() -> None:
     with Consumer("localhost:1", "g") as consumer:
         with pytest.raises(RuntimeError, match="subscribe to topics before you poll"):
             consumer.poll()
@@ -193,12 +201,16 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
 
 
 @pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains", 7, None])
-def test_a_consumer_is_not_made_with_topics_that_cannot_be(topics):
+def test_a_consumer_is_not_made_with_topics_that_cannot_be(
+    topics: Any,
+) -> None:
     with pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"):
         Consumer("localhost:1", "g", topics=topics)
 
 
-def test_an_outage_is_said_once_and_not_with_every_attempt(caplog):
+def test_an_outage_is_said_once_and_not_with_every_attempt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with Consumer("127.0.0.1:1", "g", topics=["flights"]) as consumer:
         while len(caplog.messages) < 1:
             consumer.poll(100)

@@ -1,11 +1,13 @@
 """The worked example of docs/assignors.md in a group: it shares out by weight, whoever leads."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
 import apportion
 from apportion.client.cluster import Cluster
+from apportion.client.consumer import Consumer
 from apportion.server.embedded import EmbeddedBroker
 from tests.member.worked_example import weighted
 
@@ -13,7 +15,7 @@ PATIENT_S = 60
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
         cluster.create_topic("eight", 8)
@@ -21,7 +23,7 @@ def bootstrap():
         yield broker.bootstrap
 
 
-def settle(*consumers):
+def settle(*consumers: Consumer) -> list[int]:
     """All poll until every partition is owned; how many each has."""
     deadline = time.monotonic() + PATIENT_S
     while time.monotonic() < deadline:
@@ -36,10 +38,12 @@ def settle(*consumers):
 
 
 @pytest.mark.parametrize("weights", [(1, 3), (3, 1)])
-def test_the_assignor_of_the_page_shares_out_by_weight_in_a_group(bootstrap, weights):
+def test_the_assignor_of_the_page_shares_out_by_weight_in_a_group(
+    bootstrap: str, weights: tuple[int, int]
+) -> None:
     kind, group = weighted(), f"by-weight-{weights[0]}"
 
-    def joining(weight):
+    def joining(weight: int) -> Consumer:
         classic = {
             "group_protocol": "classic",
             "partition_assignment_strategy": kind(weight),

@@ -1,6 +1,8 @@
 """Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py and
 consumer_scenarios.py."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
@@ -10,7 +12,7 @@ adopt(globals(), "scenarios", "consumer_scenarios")
 
 
 @pytest.fixture(scope="module")
-def broker():
+def broker() -> Iterator[EmbeddedBroker]:
     """A broker of ours with sessions of 5 s."""
     with EmbeddedBroker(
         group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500
@@ -19,6 +21,6 @@ def broker():
 
 
 @pytest.fixture
-def bootstrap(broker):
+def bootstrap(broker: EmbeddedBroker) -> str:
     """Where our broker listens."""
     return broker.bootstrap

@@ -2,33 +2,36 @@
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
 import apportion
 from apportion.client import missing_topics
 from apportion.client.cluster import Cluster
+from apportion.client.consumer import Consumer
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import free_ports
 from apportion.wire.messages.metadata import MetadataRequest
-from tests.kafka.golden.proxy import RecordingProxy
+from tests.kafka.golden.proxy import Asked, RecordingProxy
 
 
 @pytest.fixture(scope="module")
-def broker():
+def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as running:
         yield running
 
 
 @pytest.fixture
-def cluster(broker):
+def cluster(broker: EmbeddedBroker) -> Iterator[Cluster]:
     asking = Cluster(broker.bootstrap)
     yield asking
     asking.close()
 
 
-def polled_until(consumer, ready):
+def polled_until(consumer: Consumer, ready: Callable[..., Any]) -> None:
     deadline = time.monotonic() + 60
     while not ready():
         assert time.monotonic() < deadline
@@ -37,8 +40,12 @@ def polled_until(consumer, ready):
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when_it_is_there(
-    broker, cluster, caplog, monkeypatch, protocol
-):
+    broker: EmbeddedBroker,
+    cluster: Cluster,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: Any,
+) -> None:
     monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     topic, there = f"flihgts-{protocol}", f"there-{protocol}"
     cluster.create_topic(there, 1)
@@ -48,7 +55,7 @@ def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when
     )
     comes = f"group g-{protocol}: topic {topic} exists now"
 
-    def told():
+    def told() -> list[str]:
         return [each.message for each in caplog.records if each.name == "apportion.consumer"]
 
     with apportion.Consumer(
@@ -69,26 +76,26 @@ def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when
 class Mute(RecordingProxy):
     """A proxy that keeps answers about metadata back until `tells` is set."""
 
-    def __init__(self, upstream_port, port):
+    def __init__(self, upstream_port: int, port: int) -> None:
         super().__init__(upstream_port, port)
         self.tells, self.is_asked = threading.Event(), threading.Event()
 
-    def answered(self, asked, response):
+    def answered(self, asked: Asked, response: bytes) -> None:
         """Wait with this answer."""
-        if (
-            int.from_bytes(asked.frame[:2], "big") == MetadataRequest.__key__
-            and not self.tells.is_set()
-        ):
+        metadata: Any = MetadataRequest
+        if int.from_bytes(asked.frame[:2], "big") == metadata.__key__ and not self.tells.is_set():
             self.is_asked.set()
             self.tells.wait()
 
 
-def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(caplog, monkeypatch):
+def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     front, back = free_ports(2)
     proxy = Mute(back, front)
     proxy.start()
-    listeners = {
+    listeners: dict[str, Any] = {
         "listeners": f"PLAINTEXT://127.0.0.1:{back}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}",
     }

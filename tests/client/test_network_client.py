@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,27 +13,30 @@ from apportion.client.group_membership import GroupMembership
 from apportion.client.network_client import RetryTimer, addresses
 from apportion.member.membership import MembershipState
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def test_a_bootstrap_list_is_text_or_a_list():
+
+def test_a_bootstrap_list_is_text_or_a_list() -> None:
     assert addresses("a:1, b:22") == addresses(["a:1", "b:22"]) == (("a", 1), ("b", 22))
     assert addresses("[::1]:9092") == (("::1", 9092),)
 
 
 @pytest.mark.parametrize("wrong", ["", " , ", "a", "a:b", ":1", "a:70000", "a:-1"])
-def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong):
+def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong: str) -> None:
     with pytest.raises(ValueError, match="bootstrap server"):
         Cluster(wrong)
 
 
 @pytest.mark.parametrize("port", ["65536", "99999", "9" * 5_000])
-def test_a_port_out_of_range_is_named_as_that(port):
+def test_a_port_out_of_range_is_named_as_that(port: str) -> None:
     with pytest.raises(
         ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"
     ):
         addresses(f"a:{port}")
 
 
-def test_patience_raises_what_stood_in_the_way_when_the_time_is_over():
+def test_patience_raises_what_stood_in_the_way_when_the_time_is_over() -> None:
     patience = RetryTimer(200)
     with pytest.raises(KeyError):
         while True:
@@ -40,7 +44,7 @@ def test_patience_raises_what_stood_in_the_way_when_the_time_is_over():
     assert patience.left_ms() <= 200
 
 
-def test_a_broker_that_is_not_there_is_named():
+def test_a_broker_that_is_not_there_is_named() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -49,7 +53,7 @@ def test_a_broker_that_is_not_there_is_named():
 
 
 @pytest.fixture
-def babbler():
+def babbler() -> "Iterator[Babbler]":
     """A server that answers whatever it is asked with `reply`, on every connection; then holds the
     connection open.
     """
@@ -67,12 +71,12 @@ def babbler():
 class Babbler(threading.Thread):
     """See the fixture."""
 
-    def __init__(self, listener, ended):
+    def __init__(self, listener: socket.socket, ended: threading.Event) -> None:
         super().__init__()
         self.listener, self.ended, self.reply = listener, ended, b""
         self.bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
 
-    def run(self):
+    def run(self) -> None:
         held = []
         while not self.ended.is_set():
             try:
@@ -97,20 +101,22 @@ class Babbler(threading.Thread):
         (b"\0\0\0\x04\0\0\0\x09", "is no answer to ApiVersions"),
     ],
 )
-def test_a_server_that_is_no_broker_is_told_apart(babbler, reply, sentence):
+def test_a_server_that_is_no_broker_is_told_apart(
+    babbler: Babbler, reply: bytes, sentence: str
+) -> None:
     babbler.reply = reply
     with pytest.raises(Disconnected, match=sentence):
         Cluster(babbler.bootstrap).topics(["t"])
 
 
-def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(babbler):
+def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(babbler: Babbler) -> None:
     before = time.monotonic()
     with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
         Cluster(babbler.bootstrap, timeout_ms=300).topics(["t"])
     assert time.monotonic() - before < 5
 
 
-def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told():
+def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         session = GroupMembership(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])

@@ -2,6 +2,8 @@
 streams_scenarios.py.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
@@ -11,7 +13,7 @@ adopt(globals(), "streams_scenarios")
 
 
 @pytest.fixture(scope="module")
-def bootstrap():
+def bootstrap() -> Iterator[str]:
     """Where a broker of ours listens."""
     with EmbeddedBroker() as running:
         yield running.bootstrap

@@ -1,6 +1,10 @@
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 import apportion
+from apportion.client.streams import StreamsConsumer
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.topology import TopologyRefused
 
@@ -82,24 +86,26 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ({"topics": ["x"]}, "topics cannot be chosen: a Streams group reads those of its topology"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_refused_in_one_sentence(options, why):
+def test_an_option_that_cannot_be_meant_is_refused_in_one_sentence(
+    options: dict[str, Any], why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         apportion.StreamsConsumer("localhost:1", "app", topology=TOPOLOGY, **options)
 
 
-def test_a_topology_that_cannot_be_is_refused_before_anything_is_asked():
+def test_a_topology_that_cannot_be_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(TopologyRefused, match="subtopology 0 reads no topic"):
         apportion.StreamsConsumer("localhost:1", "app", topology=[{}])
 
 
 @pytest.fixture
-def alone():
+def alone() -> Iterator[StreamsConsumer]:
     """An instance that finds no broker."""
     with apportion.StreamsConsumer("localhost:1", "app", topology=TOPOLOGY) as made:
         yield made
 
 
-def test_what_is_read_follows_from_the_topology(alone):
+def test_what_is_read_follows_from_the_topology(alone: StreamsConsumer) -> None:
     with pytest.raises(
         RuntimeError, match="a Streams group reads the topics of its topology, lines"
     ):
@@ -118,11 +124,13 @@ def test_what_is_read_follows_from_the_topology(alone):
         ({TaskId(0, 0): "5"}, "of task 0_0: '5' is no sum of offsets"),
     ],
 )
-def test_only_offset_sums_of_its_tasks_are_reported(alone, offset_sums, why):
+def test_only_offset_sums_of_its_tasks_are_reported(
+    alone: StreamsConsumer, offset_sums: dict[Any, Any], why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         alone.report(offset_sums)
 
 
-def test_what_is_reported_is_a_mapping(alone):
+def test_what_is_reported_is_a_mapping(alone: StreamsConsumer) -> None:
     with pytest.raises(ValueError, match="offset_sums must map tasks to sums of offsets, not be 5"):
-        alone.report(5)
+        alone.report(5)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -30,7 +31,7 @@ else:
 
 
 @pytest.fixture
-def family(tmp_path):
+def family(tmp_path: Path) -> Iterator[Application]:
     application = Application("family", [sys.executable, "-c", FAMILY], tmp_path / "log", tmp_path)
     while not (Path(tmp_path) / "ready").exists() or not (Path(tmp_path) / "ready").read_text():
         assert application.exit_code is None, application.last_lines()
@@ -38,7 +39,9 @@ def family(tmp_path):
     application.lose_host()
 
 
-def test_a_lost_host_takes_every_process_with_it_and_none_notices(family, tmp_path):
+def test_a_lost_host_takes_every_process_with_it_and_none_notices(
+    family: Application, tmp_path: Path
+) -> None:
     child = int((tmp_path / "ready").read_text())
     assert {process.pid for process in family.processes()} >= {child}
     assert family.lose_host() == 2
@@ -48,13 +51,13 @@ def test_a_lost_host_takes_every_process_with_it_and_none_notices(family, tmp_pa
     assert not (tmp_path / "goodbye").exists()
 
 
-def test_an_application_that_is_asked_to_stop_ends_in_order(family):
+def test_an_application_that_is_asked_to_stop_ends_in_order(family: Application) -> None:
     family.stop()
     family._driver.wait(10)
     assert (family.exit_code, family.stopping) == (0, True)
 
 
-def test_the_log_holds_what_the_application_said(tmp_path):
+def test_the_log_holds_what_the_application_said(tmp_path: Path) -> None:
     application = Application(
         "talker", [sys.executable, "-c", "print('one'); print('two')"], tmp_path / "log", tmp_path
     )

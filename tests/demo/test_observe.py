@@ -9,7 +9,7 @@ from demo.observe import PartitionUser, memory_mb, partition_users
 TOPIC = bytes(range(16))
 
 
-def group(*members):
+def group(*members: tuple[str, int, list[int]]) -> DescribedGroup:
     """Members as (id, epoch, partitions)."""
     return DescribedGroup(
         members=tuple(
@@ -27,7 +27,7 @@ def group(*members):
     )
 
 
-def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has_answered():
+def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has_answered() -> None:
     before = {0: PartitionUser("a", 1), 1: PartitionUser("a", 1)}
     asked = partition_users(before, group(("a", 1, [0]), ("b", 2, [])), TOPIC)
     assert asked == before
@@ -39,13 +39,13 @@ def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has
     }
 
 
-def test_a_member_that_is_gone_holds_nothing():
+def test_a_member_that_is_gone_holds_nothing() -> None:
     assert partition_users({0: PartitionUser("a", 1)}, group(("b", 2, [])), TOPIC) == {}
 
 
-def test_partitions_of_other_topics_do_not_count():
+def test_partitions_of_other_topics_do_not_count() -> None:
     assert partition_users({}, group(("a", 1, [0])), b"x" * 16) == {}
 
 
-def test_this_process_takes_some_memory():
+def test_this_process_takes_some_memory() -> None:
     assert memory_mb() > 1

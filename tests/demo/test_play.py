@@ -4,6 +4,8 @@
 
 import json
 import os
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import psutil
@@ -15,13 +17,15 @@ FLIGHTS = 10_000
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """The directory of a run, and its exit code."""
     out = tmp_path_factory.mktemp("demo")
     return out, run(arguments(["--flights", str(FLIGHTS), "--seconds", "15", "--out", str(out)]))
 
 
-def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(played):
+def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(
+    played: tuple[Path, int],
+) -> None:
     out, code = played
     found = json.loads((out / "summary.json").read_text())
     facts = {
@@ -41,7 +45,9 @@ def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(play
     )
 
 
-def test_every_change_of_the_membership_is_told_with_its_cause_and_its_end(played):
+def test_every_change_of_the_membership_is_told_with_its_cause_and_its_end(
+    played: tuple[Path, int],
+) -> None:
     events = json.loads((played[0] / "summary.json").read_text())["events"]
     assert sorted((event["cause"], event["member"]) for event in events[:2]) == [
         ("join", "v1-a"),
@@ -60,13 +66,13 @@ def test_every_change_of_the_membership_is_told_with_its_cause_and_its_end(playe
     assert lost["longest_unowned_ms"] >= 4_000
 
 
-def test_the_picture_shows_who_owned_what(played):
+def test_the_picture_shows_who_owned_what(played: tuple[Path, int]) -> None:
     texts = "".join(ElementTree.parse(played[0] / "ownership.svg").getroot().itertext())
     assert all(f"partition {number}" in texts for number in range(12))
     assert "v1-a host lost" in texts
 
 
-def test_no_process_of_the_run_is_left(played):
+def test_no_process_of_the_run_is_left(played: tuple[Path, int]) -> None:
     here = [
         child
         for child in psutil.Process(os.getpid()).children(recursive=True)
@@ -75,7 +81,7 @@ def test_no_process_of_the_run_is_left(played):
     assert here == []
 
 
-def command_of(process):
+def command_of(process: Any) -> Any:
     """Return the command line of a process; "" of one that has ended, such as another test's that
     nobody has waited for yet.
     """
@@ -85,7 +91,7 @@ def command_of(process):
         return ""
 
 
-def test_a_run_that_nobody_was_lost_in_has_not_shown_what_it_should():
+def test_a_run_that_nobody_was_lost_in_has_not_shown_what_it_should() -> None:
     lost = {"cause": "session"}
     assert [
         exit_code({"checks_ok": ok, "events": seen})
@@ -94,8 +100,8 @@ def test_a_run_that_nobody_was_lost_in_has_not_shown_what_it_should():
 
 
 def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_sentence(
-    tmp_path, monkeypatch, capsys
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
     assert main(["--flights", "1000", "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err

@@ -6,7 +6,7 @@ from demo.produce import PacedProducer
 FAST = 1_000_000.0
 
 
-def test_events_flow_slowly_until_they_may_finish_and_then_all_are_acknowledged():
+def test_events_flow_slowly_until_they_may_finish_and_then_all_are_acknowledged() -> None:
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
         topic = cluster.create_topic("flights", 3)
@@ -27,7 +27,7 @@ def test_events_flow_slowly_until_they_may_finish_and_then_all_are_acknowledged(
     )
 
 
-def test_a_producer_that_is_ended_early_has_no_error():
+def test_a_producer_that_is_ended_early_has_no_error() -> None:
     with EmbeddedBroker() as broker:
         producer = PacedProducer(broker.bootstrap, "flights", flights(1_000), 1_000, FAST)
         producer.start()

@@ -1,4 +1,5 @@
 import io
+from typing import Any
 
 from rich.console import Console
 
@@ -6,7 +7,7 @@ from demo.screen import LiveView, PlainLines, Scene, clock, screen
 from demo.timeline import Sample
 
 
-def scene(at_ms, lost_at_ms=()):
+def scene(at_ms: int, lost_at_ms: Any = ()) -> Scene:
     samples = [
         Sample(0, {}, frozenset(), True, {}, {}),
         Sample(
@@ -32,7 +33,7 @@ def scene(at_ms, lost_at_ms=()):
     )
 
 
-def drawn(shown, height=30):
+def drawn(shown: Scene, height: int = 30) -> str:
     """The live view as text."""
     console = Console(
         file=io.StringIO(), width=80, height=height, force_terminal=True, color_system=None
@@ -45,7 +46,7 @@ def drawn(shown, height=30):
     return captured.get()
 
 
-def test_the_live_view_shows_owner_lag_and_past_of_each_partition():
+def test_the_live_view_shows_owner_lag_and_past_of_each_partition() -> None:
     lines = drawn(scene(4_000)).splitlines()
     assert lines[0].split() == ["0:04", "group", "g"]
     assert [line.split() for line in lines[4:6]] == [
@@ -55,13 +56,13 @@ def test_the_live_view_shows_owner_lag_and_past_of_each_partition():
     assert "produced 2,000 of 4,000 | written 1,500 | lag 200 | memory 1,234 MB" in lines[8]
 
 
-def test_a_lost_host_owns_nothing_although_the_coordinator_does_not_know_yet():
+def test_a_lost_host_owns_nothing_although_the_coordinator_does_not_know_yet() -> None:
     assert [
         line.split()[1] for line in drawn(scene(4_000, {"v1-a": 900}.items())).splitlines()[4:6]
     ] == ["nobody", "v1-b"]
 
 
-def test_a_small_terminal_shows_the_latest_news():
+def test_a_small_terminal_shows_the_latest_news() -> None:
     assert [line.split()[-1] for line in drawn(scene(4_000), height=24).splitlines()[-3:]] == [
         "5",
         "6",
@@ -69,7 +70,7 @@ def test_a_small_terminal_shows_the_latest_news():
     ]
 
 
-def test_without_a_terminal_there_are_plain_lines():
+def test_without_a_terminal_there_are_plain_lines() -> None:
     stream = io.StringIO()
     shown = screen(stream)
     assert isinstance(shown, PlainLines)
@@ -88,7 +89,7 @@ def test_without_a_terminal_there_are_plain_lines():
     ]
 
 
-def test_time_is_told_in_minutes_and_seconds():
+def test_time_is_told_in_minutes_and_seconds() -> None:
     assert [clock(at_ms) for at_ms in (0, 59_999, 60_000, 754_321)] == [
         "0:00",
         "0:59",

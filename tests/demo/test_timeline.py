@@ -13,12 +13,14 @@ from demo.timeline import (
 )
 
 
-def sample(at_ms, owners, stable=True, committed=None):
+def sample(
+    at_ms: int, owners: str, stable: bool = True, committed: dict[int, int] | None = None
+) -> Sample:
     owned = {partition: owner for partition, owner in enumerate(owners) if owner}
     return Sample(at_ms, owned, frozenset(owned.values()), stable, committed or {})
 
 
-def test_a_dead_member_owns_nothing_from_its_death_on():
+def test_a_dead_member_owns_nothing_from_its_death_on() -> None:
     samples = [sample(0, "ab"), sample(100, "ab"), sample(200, "ab"), sample(300, "aa")]
     assert ownership_periods(samples, [HostLoss(150, "b")], 2) == [
         OwnershipPeriod(0, "a", 0, 300),
@@ -28,7 +30,7 @@ def test_a_dead_member_owns_nothing_from_its_death_on():
     ]
 
 
-def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner():
+def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner() -> None:
     samples = [
         sample(0, "ab"),
         sample(200, "ab"),
@@ -43,7 +45,7 @@ def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner():
     ]
 
 
-def test_a_join_and_a_leave_count_what_moved_and_what_stood_still():
+def test_a_join_and_a_leave_count_what_moved_and_what_stood_still() -> None:
     samples = [
         sample(0, "aa"),
         Sample(100, {0: "a"}, frozenset("ab"), False, {}),
@@ -57,12 +59,12 @@ def test_a_join_and_a_leave_count_what_moved_and_what_stood_still():
     ]
 
 
-def test_a_rebalance_that_never_ends_has_no_time_of_convergence():
+def test_a_rebalance_that_never_ends_has_no_time_of_convergence() -> None:
     samples = [sample(0, "aa"), Sample(100, {0: "a"}, frozenset("ab"), False, {})]
     assert events(samples, [], 2)[-1] == Event("join", "b", 100, None, 1, 0)
 
 
-def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran():
+def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran() -> None:
     offsets = [0, 10, 10, 20, 20, 20, 30]
     samples = [sample(at * 100, "a", committed={0: offset}) for at, offset in enumerate(offsets)]
     calm = commit_gaps(samples, [], 1)
@@ -70,7 +72,7 @@ def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran():
     assert (calm, busy) == (CommitGaps(0, 300, 0), CommitGaps(300, 200, 0))
 
 
-def test_the_picture_shows_every_spell_and_every_event():
+def test_the_picture_shows_every_spell_and_every_event() -> None:
     drawn = ownership_svg(
         [OwnershipPeriod(0, "app <one>", 0, 1000), OwnershipPeriod(1, None, 0, 1000)],
         [Event("session", "app <one>", 500, 100, 1, 100)],
@@ -84,7 +86,7 @@ def test_the_picture_shows_every_spell_and_every_event():
     assert "app <one> host lost" in texts
 
 
-def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap():
+def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap() -> None:
     seen = [(0, 10), (10, 10), (10, 10), (10, 20), (20, 20)]  # committed, end
     samples = [
         Sample(at * 100, {0: "a"}, frozenset("a"), True, {0: seen[at][0]}, {0: seen[at][1]})
@@ -93,7 +95,7 @@ def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap():
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 200, 0)
 
 
-def test_a_sample_tells_rows_lag_and_shares():
+def test_a_sample_tells_rows_lag_and_shares() -> None:
     seen = Sample(
         0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4}
     )
@@ -112,7 +114,7 @@ def test_a_sample_tells_rows_lag_and_shares():
     )
 
 
-def test_a_gap_in_which_the_owner_changed_is_told_apart():
+def test_a_gap_in_which_the_owner_changed_is_told_apart() -> None:
     # a commits 30 and lets go at once
     seen = [("a", 0), ("a", 10), ("a", 20), ("b", 30), ("b", 30), ("b", 40)]
     samples = [
@@ -122,7 +124,7 @@ def test_a_gap_in_which_the_owner_changed_is_told_apart():
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 200)
 
 
-def test_what_was_committed_before_the_first_look_begins_no_gap():
+def test_what_was_committed_before_the_first_look_begins_no_gap() -> None:
     samples = [
         sample(at * 100, "a", committed=seen)
         for at, seen in enumerate([{}, {0: 0}, {0: 0}, {0: 10}, {0: 20}])

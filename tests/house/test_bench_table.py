@@ -2,25 +2,31 @@
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def bench():
-    spec = importlib.util.spec_from_file_location(
+def bench() -> ModuleType:
+    spec: Any = importlib.util.spec_from_file_location(
         "bench_run", Path(__file__).resolve().parents[2] / "bench" / "run.py"
     )
     module = importlib.util.module_from_spec(spec)
+    assert spec is not None
+    assert spec.loader is not None
     spec.loader.exec_module(module)
     return module
 
 
-def row(name, value, target, better="lower"):
+def row(
+    name: str, value: int, target: int | None, better: str = "lower"
+) -> dict[str, int | str | None]:
     return {"name": name, "value": value, "unit": "ms", "target": target, "better": better}
 
 
-def test_a_target_is_met_from_its_own_side(bench):
+def test_a_target_is_met_from_its_own_side(bench: ModuleType) -> None:
     rows = [
         row("a", 3, 3),
         row("b", 4, 3),
@@ -31,12 +37,12 @@ def test_a_target_is_met_from_its_own_side(bench):
     assert [bench.met_or_none(each) for each in rows] == [True, False, True, False, None]
 
 
-def test_a_row_that_says_less_is_refused(bench):
+def test_a_row_that_says_less_is_refused(bench: ModuleType) -> None:
     with pytest.raises(ValueError, match="a bench row has the fields"):
         bench.check_rows([{"name": "a", "value": 1}])
 
 
-def test_rows_of_an_earlier_run_stay_unless_measured_again(bench):
+def test_rows_of_an_earlier_run_stay_unless_measured_again(bench: ModuleType) -> None:
     assert bench.merge([row("b", 1, None), row("a", 1, None)], [row("b", 2, None)]) == [
         row("a", 1, None),
         row("b", 2, None),

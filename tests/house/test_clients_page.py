@@ -18,21 +18,24 @@ HEAD = (
 )
 
 
-def found(pattern, path):
-    return re.search(pattern, (ROOT / path).read_text())[1]
+def found(pattern: str, path: str) -> str:
+    match = re.search(pattern, (ROOT / path).read_text())
+    assert match is not None
+    return match[1]
 
 
-def version_of(lane):
+def version_of(lane: Lane) -> str:
     """The version that the lane runs, from where it is pinned."""
     if lane.client == JAVA:
         return found(r"<kafka.version>(.+)</kafka.version>", "tests/compat/pom.xml")
     if lane.driver.endswith(".mjs"):
         lock = json.loads((ROOT / "tests/compat/clients/package-lock.json").read_text())
-        return lock["packages"][f"node_modules/{lane.client}"]["version"]
+        result: str = lock["packages"][f"node_modules/{lane.client}"]["version"]
+        return result
     return version(lane.client)
 
 
-def row(client, lanes):
+def row(client: str, lanes: list[Lane]) -> str:
     """One client's line of the table."""
     classic = [lane for lane in lanes if lane.strategy != "consumer"]
     static = [lane for lane in classic if lane.static]
@@ -51,7 +54,7 @@ def row(client, lanes):
     return f"| {client} | {version_of(lanes[0])} | {assignors} | {modern} | {words} |"
 
 
-def table():
+def table() -> str:
     """The table as it should stand in the page."""
     lanes = [
         *LANES,
@@ -66,7 +69,7 @@ def table():
     )
 
 
-def test_the_table_shows_what_is_run():
+def test_the_table_shows_what_is_run() -> None:
     page = (ROOT / "docs" / "clients.md").read_text()
     shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     assert shown == table()

@@ -7,13 +7,24 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.core import TyperGroup
 
 from apportion.cli.main import app
-from tests.house.examples import DOCS, NOT_RUN, ROOT, commands_in, examples, examples_of, run
+from tests.house.examples import (
+    DOCS,
+    NOT_RUN,
+    ROOT,
+    Example,
+    commands_in,
+    examples,
+    examples_of,
+    run,
+)
 from tests.house.tutorials import Step, Walk, steps
 
 EXAMPLES = examples()
@@ -27,10 +38,10 @@ TYPED = [
 LOOSE = "# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls\n"
 PAGES = [*sorted(DOCS.rglob("*.md")), *ROOT.glob("*.md"), *sorted(ROOT.glob("changelog.d/*.md"))]
 COMMAND = typer.main.get_command(app)
-USAGE_ERROR = typer.BadParameter.__base__  # typer has a click of its own, or the other one
+USAGE_ERROR: Any = typer.BadParameter.__base__  # typer has a click of its own, or the other one
 
 
-def test_every_program_is_right_for_a_type_checker(tmp_path):
+def test_every_program_is_right_for_a_type_checker(tmp_path: Path) -> None:
     """One call of mypy for all programs, those of the tutorials too: they have the settings of our
     own code, but that functions may lack annotations.
     """
@@ -52,12 +63,12 @@ def test_every_program_is_right_for_a_type_checker(tmp_path):
 
 
 @pytest.mark.parametrize("example", RUN, ids=lambda example: example.name)
-def test_a_program_runs_to_its_end(example, tmp_path):
+def test_a_program_runs_to_its_end(example: Example, tmp_path: Path) -> None:
     run(example, tmp_path)
 
 
 @pytest.mark.parametrize("example", TYPED, ids=lambda example: example.name)
-def test_a_command_prints_what_is_shown(example, tmp_path):
+def test_a_command_prints_what_is_shown(example: Example, tmp_path: Path) -> None:
     walk = Walk(tmp_path, columns=100)
     try:
         walk.take(Step(example.mark, example.text))
@@ -65,7 +76,7 @@ def test_a_command_prints_what_is_shown(example, tmp_path):
         walk.close()
 
 
-def test_what_is_not_run_is_this():
+def test_what_is_not_run_is_this() -> None:
     assert [
         (example.page, example.mark.removeprefix(NOT_RUN))
         for example in EXAMPLES
@@ -82,13 +93,14 @@ def test_what_is_not_run_is_this():
     ]
 
 
-def parse(line):
+def parse(line: str) -> None:
     """Let the command line read a command; raises USAGE_ERROR for a command or an option that it
     does not know.
     """
     words = shlex.split(line)[1:]
     words = words[: next((at for at, word in enumerate(words) if word in ("||", "|", ">")), None)]
-    command, context = COMMAND, typer.Context(COMMAND, info_name="apportion")
+    command: Any = COMMAND
+    context = typer.Context(COMMAND, info_name="apportion")
     while isinstance(command, TyperGroup) and words and not words[0].startswith("-"):
         name, command, words = command.resolve_command(context, words)
         context = typer.Context(command, parent=context, info_name=name)
@@ -96,7 +108,7 @@ def parse(line):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_of_a_page_is_one_that_can_be_typed(page):
+def test_every_command_of_a_page_is_one_that_can_be_typed(page: Path) -> None:
     wrong = []
     for command in commands_in(page.read_text()):
         try:
@@ -109,7 +121,7 @@ def test_every_command_of_a_page_is_one_that_can_be_typed(page):
     assert wrong == []
 
 
-def test_every_target_of_make_that_a_page_names_is_in_the_makefile():
+def test_every_target_of_make_that_a_page_names_is_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {
         target
@@ -120,13 +132,13 @@ def test_every_target_of_make_that_a_page_names_is_in_the_makefile():
     assert "demo" in named
 
 
-def test_a_command_with_an_unknown_word_is_found():
+def test_a_command_with_an_unknown_word_is_found() -> None:
     for command in ("apportion sim --seeds 3", "apportion group list", "apportion serve --port 1"):
         with pytest.raises(USAGE_ERROR):
             parse(command)
 
 
-def test_an_example_without_a_comment_is_refused():
+def test_an_example_without_a_comment_is_refused() -> None:
     with pytest.raises(AssertionError, match="no comment before the block at line 1"):
         examples_of("a.md", "```python\n1 / 0\n```\n")
     with pytest.raises(AssertionError, match="a command is in a block that is no console"):

@@ -4,6 +4,8 @@ import importlib.util
 import os
 import subprocess
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,11 @@ SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "java_home.py"
 
 
 @pytest.fixture(scope="module")
-def java_home():
-    spec = importlib.util.spec_from_file_location("java_home", SCRIPT)
+def java_home() -> ModuleType:
+    spec: Any = importlib.util.spec_from_file_location("java_home", SCRIPT)
     module = importlib.util.module_from_spec(spec)
+    assert spec is not None
+    assert spec.loader is not None
     spec.loader.exec_module(module)
     return module
 
@@ -36,19 +40,23 @@ def environment(java_home: Path | None, *path: Path) -> dict[str, str]:
     return homes | {"PATH": os.pathsep.join(str(home / "bin") for home in path)}
 
 
-def test_java_home_comes_before_the_path(java_home, tmp_path, capsys):
+def test_java_home_comes_before_the_path(
+    java_home: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = java(tmp_path / "a", "21"), java(tmp_path / "b", "17")
     assert java_home.own_java_or_none(environment(first, second)) == str(first)
     assert capsys.readouterr().err == ""
 
 
-def test_a_java_on_the_path_says_its_own_home(java_home, tmp_path):
+def test_a_java_on_the_path_says_its_own_home(java_home: ModuleType, tmp_path: Path) -> None:
     assert java_home.own_java_or_none(environment(None, java(tmp_path / "b", "25"))) == str(
         tmp_path / "b"
     )
 
 
-def test_an_unknown_version_is_passed_over_and_named(java_home, tmp_path, capsys):
+def test_an_unknown_version_is_passed_over_and_named(
+    java_home: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old, good = java(tmp_path / "old", "1.8"), java(tmp_path / "good", "17")
     assert java_home.own_java_or_none(environment(old, good)) == str(good)
     assert capsys.readouterr().err == (
@@ -56,7 +64,9 @@ def test_an_unknown_version_is_passed_over_and_named(java_home, tmp_path, capsys
     )
 
 
-def test_a_java_home_without_a_java_is_passed_over_and_named(java_home, tmp_path, capsys):
+def test_a_java_home_without_a_java_is_passed_over_and_named(
+    java_home: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert java_home.own_java_or_none(environment(tmp_path / "gone")) is None
     assert capsys.readouterr().err == (
         f"apportion: the Java of JAVA_HOME ({tmp_path}/gone/bin/java) does not start; "
@@ -64,7 +74,9 @@ def test_a_java_home_without_a_java_is_passed_over_and_named(java_home, tmp_path
     )
 
 
-def test_the_launcher_drops_the_missing_module_and_nothing_else(java_home, tmp_path):
+def test_the_launcher_drops_the_missing_module_and_nothing_else(
+    java_home: ModuleType, tmp_path: Path
+) -> None:
     echo = tmp_path / "echo"
     echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     echo.chmod(0o755)

@@ -3,6 +3,7 @@ what a page names is there.
 """
 
 import re
+from typing import Any
 
 from tools.pages import ROOT
 
@@ -19,19 +20,19 @@ PARTS = [
 HOMES = (ROOT, ROOT / "src" / "apportion")
 
 
-def numbers(text):
+def numbers(text: str) -> Any:
     """Return the numbers of the KIPs that a text names."""
     return {int(number) for number in re.findall(r"\bKIP-(\d+)", text)}
 
 
-def rows(title):
+def rows(title: Any) -> set[Any]:
     """Return the first cells of the table below that title of the index, as numbers."""
     table = INDEX.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE)
     return {int(number) for cell in cells for number in cell.split(", ")}
 
 
-def test_every_kip_that_the_code_names_has_a_page_or_a_row():
+def test_every_kip_that_the_code_names_has_a_page_or_a_row() -> None:
     sources = (ROOT / "src").rglob("*.py")
     named = set().union(*(numbers(path.read_text()) for path in sources))
     paged = {int(page.stem.removeprefix("kip-")) for page in PAGES}
@@ -40,12 +41,12 @@ def test_every_kip_that_the_code_names_has_a_page_or_a_row():
     assert len(named) > 20
 
 
-def test_the_index_links_every_page_in_order():
+def test_the_index_links_every_page_in_order() -> None:
     linked = re.findall(r"^\| \[(\d+)\]\(kip-\1\.md\) \|", INDEX, re.MULTILINE)
     assert linked == sorted((page.stem.removeprefix("kip-") for page in PAGES), key=int)
 
 
-def test_every_page_has_the_five_parts_and_its_number():
+def test_every_page_has_the_five_parts_and_its_number() -> None:
     for page in PAGES:
         text = page.read_text()
         number = page.stem.removeprefix("kip-")
@@ -53,7 +54,7 @@ def test_every_page_has_the_five_parts_and_its_number():
         assert re.findall(r"^## (.+)$", text, re.MULTILINE) == PARTS, page.name
 
 
-def test_every_file_and_every_test_that_a_page_names_is_there():
+def test_every_file_and_every_test_that_a_page_names_is_there() -> None:
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     missing = []
     for page in [*PAGES, FOLDER / "README.md"]:

@@ -3,6 +3,7 @@
 import fcntl
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
-def test_a_lock_is_held_to_the_end_of_the_block_and_by_one(tmp_path):
+def test_a_lock_is_held_to_the_end_of_the_block_and_by_one(tmp_path: Path) -> None:
     path = tmp_path / "new" / "lock"
     with locked(path), path.open("a") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -25,7 +26,7 @@ def test_a_lock_is_held_to_the_end_of_the_block_and_by_one(tmp_path):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_process_that_dies_leaves_no_lock(tmp_path):
+def test_a_process_that_dies_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert subprocess.run([sys.executable, "-c", DIES, str(path)]).returncode == 7
     with path.open("a") as other:

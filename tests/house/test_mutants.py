@@ -29,7 +29,7 @@ SOURCE = dedent('''
 ''').lstrip()
 
 
-def small_project(place):
+def small_project(place: Path) -> Path:
     """A project with one module in each room, and a test that sees some of what may change in
     them.
     """
@@ -54,7 +54,7 @@ def small_project(place):
     return place
 
 
-def some_of_ours(place):
+def some_of_ours(place: Path) -> Path:
     """A package of two of our own modules, so that looking for places does not take long."""
     for name in ("coord/config.py", "member/batch/span.py"):
         (place / name).parent.mkdir(parents=True)
@@ -62,14 +62,14 @@ def some_of_ours(place):
     return place
 
 
-def mutant(operator, occurrence=0):
+def mutant(operator: str, occurrence: int = 0) -> Mutant:
     """That mutant of SOURCE."""
     text = mutant_or_none(SOURCE, operator, occurrence)
     assert text is not None
     return Mutant(Point("coord/least.py", operator, occurrence, 12), SOURCE, text)
 
 
-def test_a_mutant_says_what_it_changes():
+def test_a_mutant_says_what_it_changes() -> None:
     turned = mutant("ReplaceComparisonOperator_Lt_Gt")
     assert (
         turned.change
@@ -92,14 +92,14 @@ def test_a_mutant_says_what_it_changes():
         ("RemoveDecorator", 0, False),  # in a protocol
     ],
 )
-def test_only_what_changes_code_is_a_mutant(operator, occurrence, changes):
+def test_only_what_changes_code_is_a_mutant(operator: str, occurrence: int, changes: bool) -> None:
     text = mutant_or_none(SOURCE, operator, occurrence)
     assert text is not None
     assert text != SOURCE
     assert changes_code(compiled(SOURCE), text) is changes
 
 
-def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant():
+def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant() -> None:
     before = compiled(SOURCE)
     assert not changes_code(before, SOURCE.replace("Words - words", "Other words"))
     assert not changes_code(
@@ -110,7 +110,7 @@ def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant():
     assert changes_code(compiled("A = 1"), "A = True")
 
 
-def test_the_sample_is_the_same_twice_and_a_smaller_one_is_part_of_it(tmp_path):
+def test_the_sample_is_the_same_twice_and_a_smaller_one_is_part_of_it(tmp_path: Path) -> None:
     package = some_of_ours(tmp_path)
     large, again, small, other = (
         [each.name for each in sample(package, count, seed)]
@@ -122,7 +122,7 @@ def test_the_sample_is_the_same_twice_and_a_smaller_one_is_part_of_it(tmp_path):
     assert other != large
 
 
-def test_the_sample_hardly_moves_when_a_line_is_written(tmp_path):
+def test_the_sample_hardly_moves_when_a_line_is_written(tmp_path: Path) -> None:
     package = small_project(tmp_path) / "src" / "apportion"
     before = sample(package, 5, 1)
     file = package / "coord" / "least.py"
@@ -131,7 +131,7 @@ def test_the_sample_hardly_moves_when_a_line_is_written(tmp_path):
     assert [each.name for each in before if each.name not in names] == []
 
 
-def test_every_point_has_its_line(tmp_path):
+def test_every_point_has_its_line(tmp_path: Path) -> None:
     package = some_of_ours(tmp_path)
     comparisons = [
         point for point in points(package) if point.operator == "ReplaceComparisonOperator_Lt_LtE"
@@ -144,7 +144,7 @@ def test_every_point_has_its_line(tmp_path):
     assert [point for point in comparisons if "<" not in lines[point.file][point.line - 1]] == []
 
 
-def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
+def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path: Path) -> None:
     root = small_project(tmp_path / "root")
     tree = Tree(root, tmp_path / "tree")
     seen, missed = (
@@ -169,7 +169,7 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
     assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
 
 
-def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path):
+def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path: Path) -> None:
     root = small_project(tmp_path / "root")
     endless = Mutant(
         Point("coord/least.py", "AddNot", 0, 1), SOURCE, SOURCE + "\nwhile True:\n    pass\n"
@@ -180,7 +180,7 @@ def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path):
     assert (found["killed"], found["what"]) == (True, "the time limit")
 
 
-def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path):
+def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path: Path) -> None:
     root = small_project(tmp_path / "root")
     test = root / "tests/coord/test_least.py"
     elsewhere = "import sys\nsys.path.insert(0, {!r})\n".format(str(root / "src"))
@@ -205,7 +205,7 @@ def play(scenario):
 """
 
 
-def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
+def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path: Path) -> None:
     root = small_project(tmp_path / "root")
     (root / "src/apportion/sim").mkdir()
     (root / "src/apportion/sim/play.py").write_text(PLAY)
@@ -228,7 +228,7 @@ def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
     assert broken == {"killed": True, "seed": 4, "what": "lesser", "why": "it is not"}
 
 
-def test_what_was_found_out_is_kept_while_it_holds(tmp_path):
+def test_what_was_found_out_is_kept_while_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "out" / "results.json"
     findings, shown = Findings(path), mutant("AddNot")
     assert verdict(findings.row(shown)) == "open"
@@ -243,7 +243,7 @@ def test_what_was_found_out_is_kept_while_it_holds(tmp_path):
     assert "tests" not in Findings(path).row(shown)
 
 
-def test_survivors_are_explained_by_their_change():
+def test_survivors_are_explained_by_their_change() -> None:
     text = (
         "# said\n\ncoord/least.py\n- b < a\n+ b <= a\nequivalent: equal numbers are\none number\n"
     )
@@ -256,12 +256,12 @@ def test_survivors_are_explained_by_their_change():
         explanations(text.replace("equivalent", "whatever"))
 
 
-def test_the_explanations_are_in_order():
+def test_the_explanations_are_in_order() -> None:
     known = explanations(SURVIVORS.read_text())
     assert {reason for reason, _ in known.values()} <= set(REASONS)
 
 
-def test_every_explained_line_is_in_its_file():
+def test_every_explained_line_is_in_its_file() -> None:
     """An explanation whose line has changed explains nothing: the mutant has another name now."""
     stale = [
         (file, line)

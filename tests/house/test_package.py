@@ -13,6 +13,7 @@ import tarfile
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.metadata import Metadata
@@ -33,7 +34,7 @@ def tracked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the wheel and the sdist of the tracked files; the wheel is built from the sdist."""
     clone, out = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("dist")
     for name in tracked():
@@ -48,7 +49,7 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def python(built, tmp_path_factory):
+def python(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of an environment that has the wheel and its declared dependencies."""
     home = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
@@ -98,7 +99,7 @@ def link(name: str, site: Path) -> None:
             target.symlink_to(Path(str(package.locate_file(top))).resolve())
 
 
-def test_the_wheel_has_every_module_and_nothing_else(built):
+def test_the_wheel_has_every_module_and_nothing_else(built: tuple[Path, Path]) -> None:
     modules = {
         name.removeprefix("src/")
         for name in tracked()
@@ -109,7 +110,7 @@ def test_the_wheel_has_every_module_and_nothing_else(built):
     assert names == modules
 
 
-def test_the_metadata_is_valid_and_has_the_version_of_the_package(built):
+def test_the_metadata_is_valid_and_has_the_version_of_the_package(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = Metadata.from_email(wheel.read(name), validate=True)
@@ -119,13 +120,13 @@ def test_the_metadata_is_valid_and_has_the_version_of_the_package(built):
     assert metadata.description == (ROOT / "README.md").read_text()
 
 
-def test_the_sdist_builds_without_the_repository(built):
+def test_the_sdist_builds_without_the_repository(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[1]) as sdist:
         names = {Path(name).name for name in sdist.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} <= names
 
 
-def test_the_version_is_written_once():
+def test_the_version_is_written_once() -> None:
     assert [
         name
         for name in tracked()
@@ -133,8 +134,8 @@ def test_the_version_is_written_once():
     ] == ["src/apportion/__init__.py"]
 
 
-def test_the_installed_wheel_runs_the_broker_of_the_readme(python, tmp_path):
-    example = re.search(
+def test_the_installed_wheel_runs_the_broker_of_the_readme(python: Path, tmp_path: Path) -> None:
+    example: Any = re.search(
         r"```python\n(from apportion\.broker import .*?)```",
         (ROOT / "README.md").read_text(),
         re.DOTALL,
@@ -146,7 +147,7 @@ def test_the_installed_wheel_runs_the_broker_of_the_readme(python, tmp_path):
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
 
 
-def test_the_installed_wheel_has_the_command(python, tmp_path):
-    command = [python.with_name("apportion"), "--version"]
+def test_the_installed_wheel_has_the_command(python: Path, tmp_path: Path) -> None:
+    command: Any = [python.with_name("apportion"), "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == f"apportion {__version__}\n"

@@ -11,7 +11,7 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 
 
-def pages():
+def pages() -> list[Path]:
     """Every page that git tracks or would add."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
     names = subprocess.run(
@@ -21,13 +21,13 @@ def pages():
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
-def targets(page):
+def targets(page: Path) -> list[Path]:
     """The files and directories that a page links to, but for other sites."""
     found = LINK.findall(CODE.sub("", page.read_text()))
     return [(page.parent / target).resolve() for target in found if "://" not in target]
 
 
-def test_every_link_leads_somewhere():
+def test_every_link_leads_somewhere() -> None:
     assert [
         (page.name, target.name)
         for page in pages()
@@ -36,12 +36,12 @@ def test_every_link_leads_somewhere():
     ] == []
 
 
-def test_every_page_of_the_docs_is_linked():
+def test_every_page_of_the_docs_is_linked() -> None:
     linked = {target for page in pages() for target in targets(page)}
     assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page not in linked] == []
 
 
-def test_the_index_of_decisions_lists_every_decision_by_its_title():
+def test_the_index_of_decisions_lists_every_decision_by_its_title() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(
         r"^- \[(\d+\. [^\]]*)\]\(([^)]*)\)$", (folder / "README.md").read_text(), re.MULTILINE
@@ -53,7 +53,7 @@ def test_the_index_of_decisions_lists_every_decision_by_its_title():
     assert {name: title for title, name in listed} == titles
 
 
-def test_every_module_that_a_page_names_is_there():
+def test_every_module_that_a_page_names_is_there() -> None:
     """Decisions and the changelog speak of their time; every other page speaks of the code as it
     is.
     """
@@ -68,7 +68,7 @@ def test_every_module_that_a_page_names_is_there():
     ] == []
 
 
-def test_every_commit_that_contributors_shall_read_has_that_subject():
+def test_every_commit_that_contributors_shall_read_has_that_subject() -> None:
     cited = re.findall(
         r"`([0-9a-f]{7})`\s+\(([^)]+)\)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
     )

@@ -2,7 +2,9 @@
 nothing.
 """
 
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from tests import profiles
 @pytest.fixture(
     params=[("quick", 4, 10), ("ci", 40, 100), ("long", 800, 2_000)], ids=lambda row: row[0]
 )
-def profile(request):
+def profile(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
     """A loaded profile, and what is left in it of forty and of a hundred examples."""
     before = settings.get_current_profile_name()
     settings.load_profile(request.param[0])
@@ -23,38 +25,41 @@ def profile(request):
     settings.load_profile(before)
 
 
-def test_a_profile_scales_the_examples_of_a_property(profile):
+def test_a_profile_scales_the_examples_of_a_property(profile: tuple[int, int]) -> None:
     tried = []
 
     @settings(max_examples=100, deadline=None, database=None)
     @given(st.integers())
-    def is_tried(number):
+    def is_tried(number: int) -> None:
         tried.append(number)
 
     # a test with parameters is collected once for each of them
-    again = SimpleNamespace(obj=is_tried, cls=None)
+    again: Any = SimpleNamespace(obj=is_tried, cls=None)
     profiles.scale([again, again])
     is_tried()
     assert len(tried) == profile[1]
 
 
-def test_a_profile_scales_a_property_that_a_test_makes_while_it_runs(profile):
+def test_a_profile_scales_a_property_that_a_test_makes_while_it_runs(
+    profile: tuple[int, int],
+) -> None:
     assert profiles.scaled_now(settings(max_examples=100)).max_examples == profile[1]
 
 
-def test_a_profile_scales_the_runs_of_a_state_machine(profile):
+def test_a_profile_scales_the_runs_of_a_state_machine(profile: tuple[int, int]) -> None:
     class Machine(RuleBasedStateMachine):
         @rule()
-        def turn(self):
+        def turn(self) -> None:
             pass
 
     Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=7)
-    profiles.scale([SimpleNamespace(obj=Machine.TestCase.runTest, cls=Machine.TestCase)])
+    item: Any = SimpleNamespace(obj=Machine.TestCase.runTest, cls=Machine.TestCase)
+    profiles.scale([item])
     found = Machine.TestCase.settings
     assert (found.max_examples, found.stateful_step_count) == (max(5, profile[0]), 7)
 
 
-def test_a_property_that_asks_for_few_examples_keeps_them():
+def test_a_property_that_asks_for_few_examples_keeps_them() -> None:
     asked = [settings(max_examples=count) for count in (3, 8, 40, 500)]
     assert [profiles.scaled(each, profiles.SHARES["quick"]).max_examples for each in asked] == [
         3,

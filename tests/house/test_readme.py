@@ -19,7 +19,7 @@ BROKER, SPARK, CONSUMER = BLOCKS
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=["broker", "spark", "consumer"])
-def test_an_example_is_right_for_a_type_checker(block, tmp_path):
+def test_an_example_is_right_for_a_type_checker(block: str, tmp_path: Path) -> None:
     file = tmp_path / "example.py"
     file.write_text(block)
     done = subprocess.run(
@@ -32,14 +32,14 @@ def test_an_example_is_right_for_a_type_checker(block, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_broker_says_where_clients_connect():
+def test_the_broker_says_where_clients_connect() -> None:
     done = subprocess.run(
         [sys.executable, "-c", BROKER], capture_output=True, text=True, timeout=60, check=True
     )
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
 
 
-def test_the_consumer_prints_what_was_produced():
+def test_the_consumer_prints_what_was_produced() -> None:
     with EmbeddedBroker(num_partitions=1) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for value in (b"one", b"two"):
@@ -53,6 +53,7 @@ def test_the_consumer_prints_what_was_produced():
             text=True,
         )
         try:
+            assert reader.stdout is not None
             assert [reader.stdout.readline() for _ in range(2)] == [
                 "flights 0 0 b'one'\n",
                 "flights 0 1 b'two'\n",

@@ -2,6 +2,8 @@
 tests/spark/test_tutorial.py.
 """
 
+from pathlib import Path
+
 import pytest
 from tools.pages import ROOT
 
@@ -11,11 +13,11 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 
 
 @pytest.mark.parametrize("name", ["test-with-pytest", "rehearse-an-upgrade"])
-def test_a_tutorial_does_what_it_says(name, tmp_path):
+def test_a_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
     play(TUTORIALS / f"{name}.md", tmp_path)
 
 
-def test_every_tutorial_is_walked_by_a_test():
+def test_every_tutorial_is_walked_by_a_test() -> None:
     assert {page.stem for page in TUTORIALS.glob("*.md")} == {
         "test-with-pytest",
         "rehearse-an-upgrade",
@@ -23,19 +25,19 @@ def test_every_tutorial_is_walked_by_a_test():
     }
 
 
-def test_a_block_without_a_mark_is_refused():
+def test_a_block_without_a_mark_is_refused() -> None:
     with pytest.raises(AssertionError, match="a block has no mark"):
         steps("<!-- run -->\n```console\n$ true\n```\n\n```python\n1 / 0\n```\n")
 
 
-def test_a_command_that_prints_something_else_is_a_failure(tmp_path):
+def test_a_command_that_prints_something_else_is_a_failure(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- run -->\n```console\n$ echo one; echo two\none\nthree\n```\n")
     with pytest.raises(AssertionError, match="is not as shown"):
         play(page, tmp_path)
 
 
-def test_what_is_shown_may_leave_things_out():
+def test_what_is_shown_may_leave_things_out() -> None:
     assert commands("$ a\nx ... z\n...\nend\n$ b\n") == [
         Command("a", "x ... z\n...\nend"),
         Command("b", ""),

@@ -7,7 +7,7 @@ from tests.units import APART, FIRST, TOGETHER, rank, unit_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_file_is_a_unit_unless_a_row_says_otherwise():
+def test_a_file_is_a_unit_unless_a_row_says_otherwise() -> None:
     apart, (together, name) = APART[0], next(iter(TOGETHER.items()))
     tests = [
         "tests/a/test_b.py::test_c",
@@ -23,10 +23,10 @@ def test_a_file_is_a_unit_unless_a_row_says_otherwise():
     ]
 
 
-def test_the_longest_begin_first():
+def test_the_longest_begin_first() -> None:
     tests = ["tests/wire/test_a.py::test_b", f"{FIRST[1]}::test_c", f"{FIRST[0]}::test_d"]
     assert sorted(tests, key=rank) == tests[::-1]
 
 
-def test_every_row_names_what_is_there():
+def test_every_row_names_what_is_there() -> None:
     assert [row for row in (*FIRST, *APART, *TOGETHER) if not (ROOT / row).exists()] == []

@@ -3,6 +3,7 @@
 import socket
 import struct
 import time
+from typing import Any, Self
 
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -12,23 +13,23 @@ from apportion.wire.table import decode_response, encode_request
 class Peer:
     """A client of bare bytes."""
 
-    def __init__(self, address):
+    def __init__(self, address: str) -> None:
         host, port = address.split(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.socket.close()
 
-    def send(self, data):
+    def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def ask(self, request, version, correlation_id=1):
+    def ask(self, request: Any, version: int, correlation_id: int = 1) -> None:
         self.send(encode_request(request, version, correlation_id, "test"))
 
-    def receive(self, size):
+    def receive(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
             more = self.socket.recv(size - len(data))
@@ -37,32 +38,32 @@ class Peer:
             data += more
         return data
 
-    def frame(self):
+    def frame(self) -> bytes:
         return self.receive(int.from_bytes(self.receive(4), "big"))
 
-    def answer(self, request_class, version):
+    def answer(self, request_class: type[Any], version: int) -> tuple[int, Any]:
         return decode_response(request_class, version, self.frame())
 
-    def is_closed(self):
+    def is_closed(self) -> bool:
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
 
 
-def framed(data):
+def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-def header(key, version, correlation_id=1, client_id=b"test"):
+def header(key: int, version: int, correlation_id: int = 1, client_id: bytes = b"test") -> bytes:
     return struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
 
 
-def batch(size):
+def batch(size: int) -> bytes:
     return encode_batch([(None, b"x" * size, ())], timestamp_ms=int(time.time() * 1000))
 
 
-def produce(topic, records, acks=-1):
+def produce(topic: str, records: bytes, acks: int = -1) -> ProduceRequest:
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(
         acks=acks,

@@ -1,5 +1,7 @@
 """What an EmbeddedBroker says of itself, and of settings that it does not have."""
 
+from typing import Any
+
 import pytest
 
 from apportion.broker import EmbeddedBroker
@@ -31,21 +33,24 @@ DIRECTORY = "give the directory as data_dir"
         ("log.dir", "x", DIRECTORY),
     ],
 )
-def test_a_setting_that_is_named_otherwise_here_is_refused_with_the_remedy(setting, value, remedy):
+def test_a_setting_that_is_named_otherwise_here_is_refused_with_the_remedy(
+    setting: str, value: int | str | dict[str, int], remedy: str
+) -> None:
     with pytest.raises(SettingRefused) as refusal:
-        EmbeddedBroker(**{setting: value})
+        defaults: dict[str, Any] = {setting: value}
+        EmbeddedBroker(**defaults)
     assert str(refusal.value) == f"there is no setting {setting!r} of an EmbeddedBroker: {remedy}."
 
 
-def test_a_misspelt_setting_is_refused_with_the_nearest_name():
+def test_a_misspelt_setting_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(
         SettingRefused,
         match=r"^there is no setting 'num_partions'; did you mean num\.partitions\?$",
     ):
-        EmbeddedBroker(num_partions=3)
+        EmbeddedBroker(num_partions=3)  # type: ignore[call-arg]
 
 
-def test_a_broker_shows_its_address_and_whether_it_has_ended():
+def test_a_broker_shows_its_address_and_whether_it_has_ended() -> None:
     broker = EmbeddedBroker()
     running = repr(broker)
     broker.close()

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,26 +23,26 @@ from apportion.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.produce import ProduceRequest
+from apportion.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer, batch, produce
 
 
-def test_a_broker_that_has_ended_is_not_entered_again():
+def test_a_broker_that_has_ended_is_not_entered_again() -> None:
     with EmbeddedBroker() as broker:
         pass
     with pytest.raises(RuntimeError, match="this broker has ended: make another"):
         broker.__enter__()
 
 
-def test_a_second_broker_on_the_directory_is_refused(tmp_path):
+def test_a_second_broker_on_the_directory_is_refused(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path), pytest.raises(DiskError, match="another broker is using it"):
         EmbeddedBroker(tmp_path)
     with EmbeddedBroker(tmp_path) as again:
         assert again.bootstrap.startswith("127.0.0.1:")
 
 
-def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path):
+def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path: Path) -> None:
     with (
         EmbeddedBroker() as other,
         pytest.raises(OSError, match=f"cannot listen on {other.bootstrap}"),
@@ -50,7 +52,7 @@ def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path):
         assert again.bootstrap.startswith("127.0.0.1:")
 
 
-def produce_for_ever(broker, answers):
+def produce_for_ever(broker: EmbeddedBroker, answers: list[Any]) -> None:
     """Keep a window of requests under way until the broker hangs up; the partition's answers are
     added to `answers`.
     """
@@ -67,8 +69,8 @@ def produce_for_ever(broker, answers):
             return
 
 
-def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_path):
-    answers = []
+def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    answers: list[PartitionProduceResponse] = []
     broker = EmbeddedBroker(tmp_path)
     with Peer(broker.bootstrap) as peer:
         peer.ask(
@@ -106,14 +108,17 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
 
 @pytest.mark.parametrize("passes", range(4))
 def test_who_connects_while_the_broker_ends_is_closed_at_once_and_not_left_open(
-    tmp_path, monkeypatch, passes
-):
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: int
+) -> None:
     late, abort = [], ServerConnection.abort
-    monkeypatch.setattr(
-        ServerConnection, "abort", lambda connection: (late.append(connection), abort(connection))
-    )
 
-    async def ended_while_accepting():
+    def noted(connection: ServerConnection) -> None:
+        late.append(connection)
+        abort(connection)
+
+    monkeypatch.setattr(ServerConnection, "abort", noted)
+
+    async def ended_while_accepting() -> socket.socket:
         server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)
         address = await server.start()
         serving = asyncio.create_task(server.run_until_ended())
@@ -132,7 +137,7 @@ def test_who_connects_while_the_broker_ends_is_closed_at_once_and_not_left_open(
         assert (peer.recv(1), late) == (b"", [])
 
 
-def test_a_peer_that_does_not_read_does_not_keep_a_broker_from_ending():
+def test_a_peer_that_does_not_read_does_not_keep_a_broker_from_ending() -> None:
     broker = EmbeddedBroker(num_partitions=1)
     with Peer(broker.bootstrap) as peer:
         peer.ask(
@@ -154,7 +159,7 @@ def test_a_peer_that_does_not_read_does_not_keep_a_broker_from_ending():
         assert not ending.is_alive()
 
 
-def test_sigterm_is_a_clean_end(tmp_path):
+def test_sigterm_is_a_clean_end(tmp_path: Path) -> None:
     serve = [
         sys.executable,
         "-m",
@@ -168,6 +173,7 @@ def test_sigterm_is_a_clean_end(tmp_path):
     with subprocess.Popen(
         serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline().startswith("listening on 127.0.0.1:")
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)

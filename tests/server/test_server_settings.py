@@ -3,6 +3,7 @@ connection.
 """
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -11,21 +12,30 @@ from apportion.node.settings import BrokerSettings
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import advertised_address
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from apportion.wire.table import decode_response, encode_request
 
 WAIT_MS = 300
 
 
-def test_clients_are_told_the_address_that_is_advertised():
+def test_clients_are_told_the_address_that_is_advertised() -> None:
     settings = BrokerSettings.of({"advertised.listeners": "PLAINTEXT://elsewhere:1234"})
     assert advertised_address(settings, "127.0.0.1", 9092) == Address("elsewhere", 1234)
     assert advertised_address(BrokerSettings(), "127.0.0.1", 9092) == Address("127.0.0.1", 9092)
 
 
-def exchanged(broker, *requests):
+def exchanged(
+    broker: EmbeddedBroker, *requests: CreateTopicsRequest | FetchRequest | ProduceRequest
+) -> list[Any]:
     """Send all requests of version 7, one right after the other on one connection; return the
     answers.
     """
@@ -50,7 +60,9 @@ def exchanged(broker, *requests):
         ({"apportion.connection.max.inflight.bytes": 100}, False),
     ],
 )
-def test_a_connection_with_enough_under_way_is_not_read_for_300_ms(settings, is_read):
+def test_a_connection_with_enough_under_way_is_not_read_for_300_ms(
+    settings: dict[str, Any], is_read: bool
+) -> None:
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     waits = FetchRequest(
         max_wait_ms=WAIT_MS, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(place,)),)

@@ -5,7 +5,10 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +27,9 @@ from tests.server.peer import Peer, batch, framed, header, produce
 
 
 @pytest.fixture(scope="module")
-def broker():
-    with EmbeddedBroker(
-        **{"socket.request.max.bytes": 200_000, "fetch.max.bytes": 1 << 20}
-    ) as running:
+def broker() -> Iterator[EmbeddedBroker]:
+    settings: dict[str, Any] = {"socket.request.max.bytes": 200_000, "fetch.max.bytes": 1 << 20}
+    with EmbeddedBroker(**settings) as running:
         yield running
 
 
@@ -54,7 +56,9 @@ def broker():
         ("not text", framed(header(3, 1) + struct.pack(">ih", 1, 2) + b"\xff\xfe")),
     ],
 )
-def test_bytes_that_mean_nothing_close_the_connection(caplog, name, data):
+def test_bytes_that_mean_nothing_close_the_connection(
+    caplog: pytest.LogCaptureFixture, name: str, data: bytes
+) -> None:
     caplog.set_level(logging.WARNING, logger="apportion.server")
     with (
         EmbeddedBroker(socket_request_max_bytes=200_000) as broker,
@@ -73,7 +77,7 @@ def test_bytes_that_mean_nothing_close_the_connection(caplog, name, data):
     assert len(lines) == 1, lines
 
 
-def test_what_a_peer_names_itself_is_one_line_of_the_log(caplog):
+def test_what_a_peer_names_itself_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="apportion.server")
     group = "g\n2026-01-01 ERROR forged \x1b[31m"
     with EmbeddedBroker(group_min_session_timeout_ms=100) as broker, Peer(broker.bootstrap) as peer:
@@ -93,21 +97,21 @@ def test_what_a_peer_names_itself_is_one_line_of_the_log(caplog):
     assert all(record.getMessage().isprintable() for record in caplog.records)
 
 
-def test_a_frame_that_stops_in_the_middle_harms_nobody(broker):
+def test_a_frame_that_stops_in_the_middle_harms_nobody(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer, Peer(broker.bootstrap) as other:
         peer.send(encode_request(MetadataRequest(topics=None), 12, 1, "test")[:-3])
         other.ask(ApiVersionsRequest(), 0)
         assert other.answer(ApiVersionsRequest, 0)[0] == 1
 
 
-def test_a_frame_may_come_byte_by_byte(broker):
+def test_a_frame_may_come_byte_by_byte(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         for byte in encode_request(MetadataRequest(topics=()), 12, 7, "test"):
             peer.send(bytes([byte]))
         assert peer.answer(MetadataRequest, 12)[0] == 7
 
 
-def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
+def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         peer.send(framed(header(18, 99, correlation_id=5) + b"\x00whatever"))
         correlation_id, body = peer.answer(ApiVersionsRequest, 0)
@@ -117,14 +121,14 @@ def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
         assert peer.answer(ApiVersionsRequest, 3)[1].error_code == Code.NONE
 
 
-def test_bytes_after_a_request_are_ignored_as_librdkafka_sends_them(broker):
+def test_bytes_after_a_request_are_ignored_as_librdkafka_sends_them(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         peer.send(bytes.fromhex("000000170003000d00000003000772646b61666b610000000000010000"))
         correlation_id, body = peer.answer(MetadataRequest, 13)
         assert (correlation_id, body.error_code) == (3, Code.NONE)
 
 
-def test_answers_come_in_the_order_of_the_requests(broker):
+def test_answers_come_in_the_order_of_the_requests(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="ordered", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7, 1)
@@ -140,12 +144,12 @@ def test_answers_come_in_the_order_of_the_requests(broker):
         assert [peer.answer(*each)[0] for each in classes] == [2, 3, 4]
 
 
-def rss_bytes():
+def rss_bytes() -> int:
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def send_until_stopped(peer, broker, frame):
+def send_until_stopped(peer: Peer, broker: EmbeddedBroker, frame: bytes) -> None:
     """The peer has sent this request until the broker took no more; others are served, and little
     memory is taken.
     """
@@ -163,7 +167,9 @@ def send_until_stopped(peer, broker, frame):
     peer.socket.settimeout(10)
 
 
-def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(broker):
+def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(
+    broker: EmbeddedBroker,
+) -> None:
     with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="flood", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
@@ -181,7 +187,9 @@ def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(
         assert peer.answer(FetchRequest, 12)[1].responses[0].partitions[0].error_code == Code.NONE
 
 
-def test_small_requests_with_large_answers_cost_no_more_than_is_read(broker):
+def test_small_requests_with_large_answers_cost_no_more_than_is_read(
+    broker: EmbeddedBroker,
+) -> None:
     with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="wide", num_partitions=5000, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
@@ -191,13 +199,13 @@ def test_small_requests_with_large_answers_cost_no_more_than_is_read(broker):
         assert len(peer.answer(MetadataRequest, 12)[1].topics[0].partitions) == 5000
 
 
-def test_a_flood_of_requests_is_answered_one_by_one(broker):
+def test_a_flood_of_requests_is_answered_one_by_one(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         peer.send(b"".join(encode_request(ListGroupsRequest(), 5, n, "test") for n in range(2000)))
         assert [peer.answer(ListGroupsRequest, 5)[0] for _ in range(2000)] == list(range(2000))
 
 
-def test_produce_without_acks_gets_no_answer(broker):
+def test_produce_without_acks_gets_no_answer(broker: EmbeddedBroker) -> None:
     with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="silent", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
@@ -207,7 +215,7 @@ def test_produce_without_acks_gets_no_answer(broker):
         assert peer.answer(ApiVersionsRequest, 0)[0] == 9
 
 
-def test_too_many_connections_are_turned_away():
+def test_too_many_connections_are_turned_away() -> None:
     with (
         EmbeddedBroker(max_connections=2) as broker,
         Peer(broker.bootstrap) as first,
@@ -220,7 +228,7 @@ def test_too_many_connections_are_turned_away():
             assert third.is_closed()
 
 
-def test_more_clients_are_served_than_a_shell_would_grant_files(tmp_path):
+def test_more_clients_are_served_than_a_shell_would_grant_files(tmp_path: Path) -> None:
     serve = (
         f"exec {sys.executable} -m apportion.cli.main serve --listen 127.0.0.1:0 --data-dir "
         f"{tmp_path / 'data'}"
@@ -229,6 +237,7 @@ def test_more_clients_are_served_than_a_shell_would_grant_files(tmp_path):
         ["sh", "-c", f"ulimit -Sn 64; {serve}"], stdout=subprocess.PIPE, text=True
     ) as process:
         try:
+            assert process.stdout is not None
             address = process.stdout.readline().removeprefix("listening on ").strip()
             with ExitStack() as stack:
                 peers = [stack.enter_context(Peer(address)) for _ in range(100)]

@@ -3,6 +3,8 @@
 import logging
 import socket
 
+import pytest
+
 from apportion.server.connection import MAX_BYTES_WITHOUT_RECORDS
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
@@ -10,7 +12,9 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 from apportion.wire.table import encode_request
 
 
-def test_a_swollen_request_without_records_closes_its_connection_unread(caplog):
+def test_a_swollen_request_without_records_closes_its_connection_unread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.WARNING, logger="apportion.server")
     topic = MetadataRequestTopic(name="")
     frame = encode_request(

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ LINE = re.compile(r"^[^:]*public\.py:(\d+): error: (.*)$")
 
 
 @pytest.fixture(scope="module")
-def errors():
+def errors() -> dict[int, str]:
     """What mypy says of public.py, line -> text."""
     command = [
         sys.executable,
@@ -35,7 +36,7 @@ def errors():
     return {int(match[1]): match[2] for match in found if match}
 
 
-def test_a_checker_finds_each_mistake_and_no_other(errors):
+def test_a_checker_finds_each_mistake_and_no_other(errors: dict[int, str]) -> None:
     lines = (HERE / "public.py").read_text().splitlines()
     wanted = {
         # a comment of its own marks the line below it
@@ -50,8 +51,8 @@ def test_a_checker_finds_each_mistake_and_no_other(errors):
 
 
 @pytest.mark.parametrize("package", PUBLIC)
-def test_what_loads_on_first_use_is_what_checkers_see(package):
-    module = importlib.import_module(package)
+def test_what_loads_on_first_use_is_what_checkers_see(package: str) -> None:
+    module: Any = importlib.import_module(package)
     source = (
         Path(module.__file__).read_text().partition("if TYPE_CHECKING:")[2].partition("else:")[0]
     )
@@ -63,12 +64,12 @@ def test_what_loads_on_first_use_is_what_checkers_see(package):
         assert getattr(module, name) is not None
 
 
-def test_an_editor_is_offered_public_names_alone():
+def test_an_editor_is_offered_public_names_alone() -> None:
     names = [name for name in dir(apportion) if not name.startswith("__")]
     rooms = ["adapters", "assignors", "broker", "errors", "spark", "streams", "testing"]
     assert names == sorted([name for name in apportion.__all__ if name != "__version__"] + rooms)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'apportion' has no attribute 'Consumr'"):
-        apportion.Consumr  # noqa: B018
+        apportion.Consumr  # type: ignore[attr-defined]  # noqa: B018
