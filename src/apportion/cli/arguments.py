@@ -22,10 +22,12 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
 TIMEOUT_HELP = "How long to wait for the cluster, in milliseconds."
 PRINTED = "What is printed"
-# Names that people know from Kafka's own commands are understood, or answered with ours.
+# Options of Kafka's own commands: understood, or answered with ours. Their callbacks do the work,
+# so the commands take them under names with an underscore and use them no further.
 Bootstrap = Annotated[str, typer.Option(help=BOOTSTRAP_HELP)]
 BootstrapServer = Annotated[
-    str | None, typer.Option(hidden=True, is_eager=True, callback=_take_for_bootstrap)
+    str | None,
+    typer.Option("--bootstrap-server", hidden=True, is_eager=True, callback=_take_for_bootstrap),
 ]
 NoGroupOption = Annotated[
     str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)

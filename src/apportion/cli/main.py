@@ -99,7 +99,7 @@ JSON_HELP = "Print JSON instead of tables."
 @groups.command("list")
 def groups_list(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    bootstrap_server: BootstrapServer = None,
+    _bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -113,10 +113,10 @@ def groups_list(
 def groups_describe(
     group: Annotated[str, typer.Argument(help="The group's id.", autocompletion=group_names)],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    bootstrap_server: BootstrapServer = None,
+    _bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-    group_option: NoGroupOption = None,
+    _group_option: NoGroupOption = None,
 ) -> None:
     """Show the members of a group, the partitions that they own, and the group's lag.
 

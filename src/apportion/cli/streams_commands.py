@@ -36,7 +36,7 @@ GROUP_HELP = "The group's id, which is the application.id."
 def describe(
     group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_group_names)],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    bootstrap_server: BootstrapServer = None,
+    _bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[
         bool,
@@ -44,7 +44,7 @@ def describe(
             "--json", help="Print JSON instead; its keys are in docs/streams.md, and stay."
         ),
     ] = False,
-    group_option: NoGroupOption = None,
+    _group_option: NoGroupOption = None,
 ) -> None:
     """Show what each process of a Kafka Streams application runs, and what blocks its upgrade.
 
