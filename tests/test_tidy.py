@@ -31,7 +31,6 @@ from tests.laws import (
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
 LONG_FILES: dict[str, int] = {
-    "src/apportion/cli/main.py": 549,
     "src/apportion/coord/classic/state.py": 457,
     "src/apportion/member/batch/rule.py": 496,
     "src/apportion/member/classic/generation.py": 458,
