@@ -14,8 +14,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from apportion.streams.assignor.client_states import AssignmentConfigs
-from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_judge import apart, carries, rest, runs, unevenness
 from tests.kafka.streams_assignors.task_oracle import QUICK_START, TaskOracle

@@ -1,29 +1,29 @@
 """Bugs of Streams groups to be found by rehearsals: see `planted.py`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apportion.member.classic import leader as any_leader
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
-from apportion.streams import leader
-from apportion.streams.assignor.client_states import (
+from apportion.streams import consumer_assignments, leader
+from apportion.streams.metadata import probing
+from apportion.streams.metadata.probing import NextVersion
+from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
-from apportion.streams.assignor.threads import ThreadTasks, assign_tasks_to_threads
-from apportion.streams.metadata import probing
-from apportion.streams.metadata.probing import NextVersion
-from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
+from apportion.streams.task_assignment.threads import ThreadTasks, assign_tasks_to_threads
 from tests.sim.bug import Patch
 
-takes_up, told = probing._NEXT_VERSION, leader._assign_consumers
+next_versions, assign_consumers = probing._NEXT_VERSION, leader.assign_consumers
 
 
-def gives_what_others_hold(self, task):
+def gives_what_others_own(self, task, member):
     return False
 
 
@@ -32,17 +32,17 @@ def checks_nothing(members, given):
 
 
 def never_steps_up(sent, heard, latest, leads_unfinished):
-    return takes_up[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
+    return next_versions[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
         used=min(sent, heard.used), rejoin_reason=None
     )
 
 
 def leaves_it_to_others(sent, heard, latest, leads_unfinished):
-    return takes_up[VersionNegotiation.PROBES](sent, heard, latest, False)
+    return next_versions[VersionNegotiation.PROBES](sent, heard, latest, False)
 
 
 def everybody_triggers(sent, heard, latest, leads_unfinished):
-    step = takes_up[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
+    step = next_versions[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
     return (
         NextVersion(step.used, f"all understand version {step.used} now")
         if step.used > heard.used
@@ -58,9 +58,9 @@ def copies_beside_the_original(consumers, work):
     }
 
 
-def gives_what_another_thread_holds(self, task):
-    owner = self.owners.get(task, self.member)
-    return owner != self.member and owner.split("-")[0] != self.member.split("-")[0]
+def gives_what_another_thread_owns(self, task, member):
+    owner = self.owners.get(task, member)
+    return owner != member and owner.split("-")[0] != member.split("-")[0]
 
 
 def moves_on_to_the_next_thread(consumers, work):
@@ -80,15 +80,15 @@ def copies_in_the_next_thread(consumers, work):
 
 
 def warms_up_without_limit(
-    tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs
+    tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> TaskAssignment:
     return TASK_ASSIGNORS["highavailability"](
-        tasks, crew, policy._replace(max_warmup_replicas=1_000)
+        tasks, clients, configs._replace(max_warmup_replicas=1_000)
     )
 
 
-def forgets_a_task(group, shares, ruling):
-    plan = told(group, shares, ruling)
+def forgets_a_task(group, assignment, decision):
+    plan = assign_consumers(group, assignment, decision)
     first = min(plan)
     share = plan[first]
     info = share.info
@@ -96,16 +96,18 @@ def forgets_a_task(group, shares, ruling):
         pair for pair in zip(share.partitions, info.active, strict=True) if str(pair[1]) != "1_0"
     ]
     plan[first] = share._replace(
-        partitions=tuple(place for place, _ in kept),
-        info=leader.replace(info, active=tuple(task for _, task in kept)),
+        partitions=tuple(partition for partition, _ in kept),
+        info=replace(info, active=tuple(task for _, task in kept)),
     )
     return plan
 
 
 @dataclass(frozen=True)
 class PlantedInStreams:
-    """One bug. law: that it breaks. swaps: what is replaced, as (module or class, attribute, faulty
-    value). sizes: the rehearsal that shows it.
+    """One bug, and the law that it breaks.
+
+    swaps: what is replaced, as (module or class, attribute, faulty value). sizes: the rehearsal
+    that shows it.
     """
 
     name: str
@@ -134,7 +136,7 @@ PLANTED = (
         "the plan says whose a task is, so it can be given at once",
         "one-active",
         (
-            (leader._AssignedConsumer, "waits_for", gives_what_others_hold),
+            (consumer_assignments.GroupTasks, "is_owned_by_another", gives_what_others_own),
             (any_leader, "check_cooperative", checks_nothing),
         ),
         MOVES,
@@ -143,36 +145,52 @@ PLANTED = (
         "steps-up",
         "a group that works need not rebalance once more",
         "one-version",
-        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.SHARES: never_steps_up}),),
+        ((probing, "_NEXT_VERSION", next_versions | {VersionNegotiation.SHARES: never_steps_up}),),
         {"to": "future", "from_": "2.8", "leader": "first"},
     ),
     PlantedInStreams(
         "last-rebalance",
         "somebody will rebalance soon anyway",
         "one-version",
-        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.PROBES: leaves_it_to_others}),),
+        (
+            (
+                probing,
+                "_NEXT_VERSION",
+                next_versions | {VersionNegotiation.PROBES: leaves_it_to_others},
+            ),
+        ),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(
         "leader-alone",
         "the sooner the better: whoever sees that all understand more says so",
         "leader-triggers",
-        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.PROBES: everybody_triggers}),),
+        (
+            (
+                probing,
+                "_NEXT_VERSION",
+                next_versions | {VersionNegotiation.PROBES: everybody_triggers},
+            ),
+        ),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(
         "one-role",
         "a copy does no harm",
         "one-role",
-        ((leader, "assign_tasks_to_threads", copies_beside_the_original),),
+        ((consumer_assignments, "assign_tasks_to_threads", copies_beside_the_original),),
     ),
     PlantedInStreams(
         "withheld-from-threads",
         "it stays in the process, whose threads know of each other",
         "one-active",
         (
-            (leader._AssignedConsumer, "waits_for", gives_what_another_thread_holds),
-            (leader, "assign_tasks_to_threads", moves_on_to_the_next_thread),
+            (
+                consumer_assignments.GroupTasks,
+                "is_owned_by_another",
+                gives_what_another_thread_owns,
+            ),
+            (consumer_assignments, "assign_tasks_to_threads", moves_on_to_the_next_thread),
             (any_leader, "check_cooperative", checks_nothing),
         ),
         {"threads": 2},
@@ -181,7 +199,7 @@ PLANTED = (
         "one-role-in-a-process",
         "the other thread of a process is somebody else",
         "one-role",
-        ((leader, "assign_tasks_to_threads", copies_in_the_next_thread),),
+        ((consumer_assignments, "assign_tasks_to_threads", copies_in_the_next_thread),),
         {"threads": 2},
     ),
     PlantedInStreams(
@@ -201,7 +219,7 @@ PLANTED = (
         "all-owned",
         "what the first member does not get, the next one will",
         "all-owned",
-        ((leader, "_assign_consumers", forgets_a_task),),
+        ((leader, "assign_consumers", forgets_a_task),),
     ),
     PlantedInStreams(
         "always-served",

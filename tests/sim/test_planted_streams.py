@@ -5,7 +5,7 @@ without it.
 import pytest
 
 from apportion.sim.streams.laws import STREAMS_LAWS
-from apportion.sim.streams.rehearsal import rehearse
+from apportion.sim.streams.play import rehearse
 from tests.sim.planted_streams import PLANTED
 
 

@@ -7,10 +7,11 @@ from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
-from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal, rehearse
-from apportion.streams.assignor.client_states import AssignmentConfigs
+from apportion.sim.streams.play import rehearse
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.metadata.upgrades import RollingBounce
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 def versions(rehearsed):

@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import ClientStates, TaskAssignment, Tasks
+from apportion.streams.task_assignment.client_states import ClientStates, TaskAssignment, Tasks
 
 ALL = 50_000
 

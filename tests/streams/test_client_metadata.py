@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from apportion.streams.assignor.client_metadata import (
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    FutureInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
+from apportion.streams.task_assignment.client_metadata import (
     FUTURE_PROCESS_ID,
     ClientMetadata,
     ConsumerMetadata,
@@ -10,14 +18,6 @@ from apportion.streams.assignor.client_metadata import (
     host_or_none,
     index_tasks,
     task_arrays,
-)
-from apportion.streams.metadata.model import (
-    OFFSET_UNKNOWN,
-    RUNNING,
-    FutureInfo,
-    HostInfo,
-    SubscriptionInfo,
-    TaskId,
 )
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from apportion.streams.assignor.client_states import AssignmentConfigs, TaskAssignment
-from apportion.streams.assignor.high_availability import high_availability
-from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
+from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
+from apportion.streams.task_assignment.high_availability import high_availability
+from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from tests.streams.company import ALL, Company, any_company, changed, tasks_of
 
 RANDOMS = st.integers(0, 1 << 32).map(Random)

@@ -1,7 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.assignor.threads import ProcessTasks, ThreadTasks, assign_tasks_to_threads
+from apportion.streams.task_assignment.threads import (
+    ProcessTasks,
+    ThreadTasks,
+    assign_tasks_to_threads,
+)
 
 
 def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load():

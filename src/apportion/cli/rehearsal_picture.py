@@ -10,7 +10,7 @@ from html import escape
 from typing import NamedTuple
 
 from apportion.sim.streams.cluster import InstanceChange
-from apportion.sim.streams.rehearsal import RehearsalResult
+from apportion.sim.streams.play import RehearsalResult
 
 # told apart by colour-blind eyes too
 COLOURS = ("#4477aa", "#ccbb44", "#228833", "#aa3377", "#66ccee", "#ee6677")

@@ -16,14 +16,8 @@ from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.sim.kernel.trace import Trace
-from apportion.sim.streams.rehearsal import (
-    LEADERS,
-    Rehearsal,
-    RehearsalRefused,
-    RehearsalResult,
-    UpgradeStep,
-    rehearse,
-)
+from apportion.sim.streams.play import RehearsalResult, UpgradeStep, rehearse
+from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense

@@ -17,9 +17,9 @@ from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
 from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
-from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicIdPartition, TopicPartition

@@ -4,8 +4,8 @@ and go.
 
 from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
+from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.member import Application
 from apportion.sim.actors.protocols import draw_protocols
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink

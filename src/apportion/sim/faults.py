@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from apportion.sim.actors.admin import topic_name
-from apportion.sim.actors.member import Application
+from apportion.sim.actors.application import Application
 from apportion.sim.actors.worker import Worker
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import (
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,

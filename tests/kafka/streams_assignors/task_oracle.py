@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import (
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,

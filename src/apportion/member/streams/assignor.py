@@ -21,18 +21,8 @@ from apportion.member.assignors.interface import (
     TopicParts,
     by_topic,
 )
-from apportion.streams.assignor.client_metadata import (
-    OFFSET_SUMS_SINCE,
-    ConsumerMetadata,
-    host_or_none,
-)
-from apportion.streams.assignor.client_states import AssignmentConfigs
-from apportion.streams.leader import (
-    ConsumerAssignment,
-    GroupAssignment,
-    LeaderSettings,
-    assign_as_leader,
-)
+from apportion.streams.consumer_assignments import ConsumerAssignment
+from apportion.streams.leader import GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.codec import (
     decode_assignment,
     decode_subscription,
@@ -55,6 +45,12 @@ from apportion.streams.metadata.releases import (
     is_eager,
     known_release,
 )
+from apportion.streams.task_assignment.client_metadata import (
+    OFFSET_SUMS_SINCE,
+    ConsumerMetadata,
+    host_or_none,
+)
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.topics import TopicPartition
 

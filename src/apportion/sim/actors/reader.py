@@ -8,7 +8,8 @@ to the coordinator that it released them, as a consumer with a rebalance listene
 from apportion.errors import Refused
 from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.membership import Adopted, Polled
-from apportion.sim.actors.member import Application, has_new_target
+from apportion.sim.actors.application import Application
+from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
     AwaitMember,
     NoAnswer,

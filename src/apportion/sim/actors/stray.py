@@ -3,7 +3,7 @@ joins.
 """
 
 from apportion.member.batch.sinks import AnotherSink
-from apportion.sim.actors.member import Application
+from apportion.sim.actors.application import Application
 from apportion.sim.actors.worker import Worker, immediately
 from apportion.sim.kernel.clock import Script
 

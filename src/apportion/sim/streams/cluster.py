@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState as ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.member.membership import MembershipState
-from apportion.sim.actors.member import Application
+from apportion.sim.actors.application import Application
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import ALWAYS, AT_REST, StreamsGroup
-from apportion.sim.streams.thread import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY, StreamThread
-from apportion.streams.assignor.client_states import AssignmentConfigs
+from apportion.sim.streams.thread import StreamThread
+from apportion.sim.streams.word_count import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VersionNegotiation
 from apportion.streams.metadata.upgrades import RollingBounce
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 class InstanceChange(NamedTuple):

@@ -13,12 +13,12 @@ from apportion.streams.metadata.upgrades import RollingBounce
 class InstanceThread(Protocol):
     """What an instance knows of its stream threads.
 
-    progress_at_join: the task offset sums in the subscription with which the thread last joined.
+    offset_sums_at_join: the task offset sums in the subscription with which the thread last joined.
     """
 
     is_up: bool
     incarnation: int
-    progress_at_join: dict[TaskId, int]
+    offset_sums_at_join: dict[TaskId, int]
 
     @property
     def active(self) -> Mapping[TaskId, None]:
@@ -26,7 +26,7 @@ class InstanceThread(Protocol):
         ...
 
     @property
-    def opened(self) -> Mapping[TaskId, None]:
+    def locked(self) -> Mapping[TaskId, None]:
         """The tasks whose state directories the thread has locked."""
         ...
 
@@ -118,10 +118,10 @@ class Instance(Generic[T]):
             task
             for each in up
             if each is not thread
-            for task in each.opened
-            if task in each.progress_at_join
+            for task in each.locked
+            if task in each.offset_sums_at_join
         }
-        mine = self.state if thread is up[0] else thread.opened
+        mine = self.state if thread is up[0] else thread.locked
         return {
             task: self.state[task] for task in mine if task in self.state and task not in others
         }

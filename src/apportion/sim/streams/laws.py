@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from apportion.sim.streams.thread import StreamThread
-from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VERSION_BY_UPGRADE_FROM
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 class StreamsGroup(NamedTuple):

@@ -5,7 +5,8 @@ somebody dying on the way.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal, RehearsalResult, rehearse
+from apportion.sim.streams.play import RehearsalResult, rehearse
+from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal
 
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")
@@ -104,7 +105,7 @@ def _result(play: MatrixRun, rehearsed: RehearsalResult) -> MatrixResult:
         upgrade_from=way.upgrade_from,
         versions=(rehearsed.version_before, *(step.version for step in rehearsed.steps)),
         longest_unowned_ms=rehearsed.longest_unowned_ms,
-        allowed_ms=play.rehearsal.served_ms,
+        allowed_ms=play.rehearsal.max_unowned_ms,
         rebalances=sum(step.rebalances for step in rehearsed.steps),
         why=why,
     )

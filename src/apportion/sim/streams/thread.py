@@ -1,9 +1,9 @@
-"""One thread of an instance of a Kafka Streams application: a real Streams member, and the work of
-its tasks.
+"""One stream thread of a Kafka Streams application: a real Streams member, and the work of its
+tasks.
 
-Its work is the least that a group can see of word count: the active task of a store writes to its
-changelog, everybody else who has some of the state reads after it. It closes as Kafka Streams does:
-without a word to the group, which waits for its session to end.
+The work is what a group can see of word count: the active task of a store writes to its changelog,
+and standby and restoring tasks read it. A thread closes as Kafka Streams does: without LeaveGroup,
+so the group waits for its session to end.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,71 +13,61 @@ from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
 from apportion.member.membership import (
     Adopted,
-    MetadataFetched,
     Polled,
-    QueryAnswered,
     QueryCluster,
     SendToCoordinator,
     TaskOffsetSums,
-    TopicDescription,
-    Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
-from apportion.sim.actors.member import Application, has_new_target
+from apportion.sim.actors.application import Application
+from apportion.sim.actors.members import classic_settings, has_new_target
 from apportion.sim.actors.requests import AwaitMember, NoAnswer, fetch_topics, list_offsets
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
-from apportion.sim.kernel.clock import EPOCH_MS, Script, ScriptRunner
+from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.streams.leader_queries import answer_query
+from apportion.sim.streams.word_count import (
+    CHANGELOG_BATCH,
+    COUNT_SUBTOPOLOGY,
+    COUNTS,
+    RECORDS_PER_WRITE,
+    WORD_COUNT,
+    changelog_of,
+    task_of,
+)
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
-from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
-from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicId, TopicIdPartition
-from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
-SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
-WORD_COUNT = topology_of(
-    [
-        {"sources": [SOURCE], "repartition_sinks": [WORDS]},
-        {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
-    ]
-)
-"""What is played: lines are split into words by one subtopology, and counted by another that keeps
-a store.
-"""
+PRODUCE_VERSION = 12
+NEWER_VERSION_REASON = "all understand version"
+"""How the reason in JoinGroup begins when a member rejoins to use a newer metadata version.
 
-SPLIT_SUBTOPOLOGY, COUNT_SUBTOPOLOGY = 0, 1  # the subtopologies
-CREATE_TOPICS_VERSION, PRODUCE_VERSION = 7, 12  # the versions that are spoken
-NEWER_VERSION_REASON = (
-    # how `streams/metadata/probing.py` says why a member joins again in a newer version
-    "all understand version"
-)
+`streams/metadata/probing.py` writes it; the law `leader-triggers` looks for it.
+"""
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
-RECORDS_PER_WRITE = 20  # records of a changelog at once
-RECORDS_PER_READ = 200  # records at once of whoever reads after it
+RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
-CHANGELOG_BATCH = encode_batch([(b"word", b"count", ())] * RECORDS_PER_WRITE, timestamp_ms=EPOCH_MS)
-CHECKPOINT_PROBABILITY = 0.2  # so often, after some work, the disk has the whole state
-TASK_CLOSE_MS = 200  # a task is finished and committed in about that time before it is given up
-CREATE_TOPICS_TIMEOUT_MS = 10_000
+CHECKPOINT_PROBABILITY = 0.2  # of writing the state to the disk after some work
+TASK_CLOSE_MS = 200  # the mean time to finish and commit a task before it is given up
 
 
 class StreamThread(Application):
-    """One thread of `instance`. active: the tasks that it runs; restoring: those of them whose
-    stores it does not have yet.
+    """One stream thread of `instance`.
+
+    active: the tasks that it runs. restoring: those of them whose stores are not complete yet.
+    active_incarnation: the incarnation of the member in which `active` was assigned.
+    offset_sums: the task offset sums that the member knows; offset_sums_at_join: those in the
+    subscription of the last JoinGroup. join_versions: the metadata version of the subscription with
+    which the thread joined each generation. is_leader: in the generation joined last.
     """
 
     group = "wordcount"
@@ -92,27 +82,26 @@ class StreamThread(Application):
         on_change: Callable[["StreamThread"], None],
         **settings: Any,
     ) -> None:
-        """Make it a thread of `instance`. on_change: called when its tasks may have changed.
-        settings: see StreamsSettings.
+        """Make it a thread of `instance`.
+
+        on_change: called when its tasks may have changed. settings: fields of StreamsSettings.
         """
         self.on_change = on_change
         self.instance = instance
         instance.threads.append(self)
         self.settings = settings
         self.topics = WORD_COUNT.source_topics
-        self.is_leader = False  # the generation that it joined last
-        # in which metadata version it joined each generation
+        self.is_leader = False
         self.join_versions: dict[int, int] = {}
-        self.progress: dict[TaskId, int] = {}  # what its member knows that it has
-        # what it said of that when it last asked to join
-        self.progress_at_join: dict[TaskId, int] = {}
+        self.offset_sums: dict[TaskId, int] = {}
+        self.offset_sums_at_join: dict[TaskId, int] = {}
         self.active: dict[TaskId, None] = {}
-        self.active_incarnation = 0  # the life of its member in which it was given these
+        self.active_incarnation = 0
         self.restoring: dict[TaskId, None] = {}
 
     @property
     def share(self) -> TaskShare:
-        """The tasks that its member was given last."""
+        """The tasks in the newest assignment of its member."""
         assert isinstance(self.member, StreamsMember)
         return self.member.tasks()
 
@@ -122,15 +111,13 @@ class StreamThread(Application):
         return self.share.used
 
     @property
-    def opened(self) -> Mapping[TaskId, None]:
-        """The tasks whose state it uses, and no other thread of its process: those that it runs,
-        and all that it was given.
-        """
+    def locked(self) -> Mapping[TaskId, None]:
+        """The tasks whose state directories the thread has locked: no other thread may use them."""
         return self.active | dict.fromkeys((*self.share.active, *self.share.standby))
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Streams groups of this kind are classic groups."""
+        """True: groups of the assignor "stream" are classic groups."""
         return True
 
     @property
@@ -138,25 +125,26 @@ class StreamThread(Application):
         return f" ({self.instance.runs_as})"
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """What it reads follows from its topology."""
+        """Change nothing: the topology decides the subscription."""
 
     def start(self) -> None:
-        """A new thread lives, in a new process if it is the first."""
+        """Start the thread, and the process of its instance if this is the first thread."""
         if not self.instance.is_up:
             self.instance.start()
-        self.active, self.restoring, self.progress_at_join = {}, {}, {}
+        self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
         self._leader_channel: RequestChannel | None = None
         super().start()
 
     def end_incarnation(self) -> None:
-        """See Process; it runs no task any more."""
+        """End this incarnation of the process; no task runs any more."""
         super().end_incarnation()
         self.active = {}
         self.on_change(self)
 
     def close(self) -> None:
-        """It is closed as Kafka Streams closes: with its state on the disk; only the oldest
-        releases tell the group.
+        """Close the thread as `KafkaStreams.close` does: with a checkpoint of the state.
+
+        Only the oldest releases send LeaveGroup (`LEAVES_GROUP_ON_CLOSE`).
         """
         if not self.is_up:
             return
@@ -173,47 +161,46 @@ class StreamThread(Application):
             process_id=self.instance.name.encode().rjust(16, b"."),
             release=bounce.release,
             upgrade_from=bounce.upgrade_from,
-            assignor=assignor_of(bounce.release),
+            assignor=default_assignor(bounce.release),
             **self.settings,
         )
-        return StreamsMember(settings, self._classic_settings(scenario))
+        return StreamsMember(settings, classic_settings(scenario, self.group, self.instance_id))
 
     def step_member(self, event: Any) -> None:
-        """As every application; the member knows what its process has at this moment."""
+        """Step the member over `event`, after it was given the process's present state."""
         assert isinstance(self.member, StreamsMember)
-        self.progress = self._progress()
-        self.member.step(TaskOffsetSums(self.progress, self.active_incarnation), self.now())
+        self.offset_sums = self._current_offset_sums()
+        self.member.step(TaskOffsetSums(self.offset_sums, self.active_incarnation), self.now())
         super().step_member(event)
         self.on_change(self)
 
-    def set_in_use(self, incarnation: int, places: Mapping[TopicIdPartition, None]) -> None:
-        """The owner runs exactly the tasks of these places from now on."""
-        self.active, self.active_incarnation = (
-            dict.fromkeys(task_of(place) for place in places),
-            incarnation,
-        )
+    def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
+        """Run exactly the tasks that read these partitions from now on."""
+        self.active = dict.fromkeys(task_of(partition) for partition in partitions)
+        self.active_incarnation = incarnation
         self.on_change(self)
-        super().set_in_use(incarnation, places)
+        super().set_in_use(incarnation, partitions)
 
-    def _progress(self) -> dict[TaskId, int]:
-        progress = self.instance.reportable_state(self)
-        progress.update({task: RUNNING for task in self.active if task not in self.restoring})
-        return progress
+    def _current_offset_sums(self) -> dict[TaskId, int]:
+        sums = self.instance.reportable_state(self)
+        sums.update({task: RUNNING for task in self.active if task not in self.restoring})
+        return sums
 
     def _give_up(self, code: Code, why: str) -> None:
-        """A member that cannot go on takes its process with it, as in Kafka Streams. Where time
-        mends it, it is started again.
+        """End the whole process, as Kafka Streams does when a thread fails for good.
+
+        Where waiting helps, the thread is started again instead.
         """
         if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)
             return
         self.instance.died_of = why
         self.simulation.write_trace(self.name, f"dies: {why}")
-        for each in self.instance.threads:
-            each._end_process()
+        for thread in self.instance.threads:
+            thread._end_process()
 
     def _restart(self, incarnation: int) -> None:
-        """Nobody comes back to a process that died of something."""
+        # A process that failed for good stays down: a restart would fail in the same way.
         if not self.instance.died_of:
             self.restart_later(self, incarnation)
 
@@ -227,85 +214,40 @@ class StreamThread(Application):
     def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
-            self.progress_at_join = self.progress
+            self.offset_sums_at_join = self.offset_sums
             if (request.reason or "").startswith(NEWER_VERSION_REASON):
                 self.on_newer_version(self, request.reason or "")
         super()._send(send)
 
-    # what its member asks
+    # the queries of a leader
 
     def perform_other(self, action: Any) -> None:
-        """A question of the leader is on its way to the broker."""
+        """Send the leader's query to the broker, over a channel of its own."""
         if isinstance(action, QueryCluster):
             if self._leader_channel is not None:
                 self._leader_channel.close()
             self._leader_channel = RequestChannel(self, self.link, self.broker)
-            ScriptRunner(self._answer(action.request_id, action.query), self._put).resume(0)
+            ScriptRunner(self._answer_query(action), self._perform_leader_effect).resume(0)
 
-    def _put(self, runner: ScriptRunner, question: Any, turn: int) -> None:
+    def _answer_query(self, action: QueryCluster) -> Script:
+        self.step_member((yield from answer_query(self, action)))
+
+    def _perform_leader_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         assert self._leader_channel is not None
-        if type(question) is SendRequest:
+        if type(effect) is SendRequest:
             self._leader_channel.send(
-                question.body,
-                question.version,
+                effect.body,
+                effect.version,
                 REQUEST_TIMEOUT_MS,
                 lambda answer: runner.resume(turn, answer),
             )
         else:
-            self.call_later(question.duration_ms * 1000, runner.resume, turn)
+            self.call_later(effect.duration_ms * 1000, runner.resume, turn)
 
-    def _answer(self, request_id: int, question: Any) -> Script:
-        try:
-            if isinstance(question, CreateInternalTopics):
-                seen = yield from self._make(question)
-                self.step_member(MetadataFetched(request_id, seen))
-            else:
-                assert isinstance(question, ListEndOffsets), (
-                    "no source of this topology is a changelog"
-                )
-                partitions = {
-                    place: TopicIdPartition(place.topic, b"", place.partition)
-                    for place in question.partitions
-                }
-                ends = yield from list_offsets(self, partitions.values(), LATEST)
-                self.step_member(
-                    QueryAnswered(
-                        request_id, {place: ends[each] for place, each in partitions.items()}
-                    )
-                )
-        except (Refused, NoAnswer) as problem:
-            self.step_member(Unanswered(request_id, str(problem)))
-
-    def _make(self, question: CreateInternalTopics) -> Script:
-        """The topics, which exist now."""
-        wanted = tuple(
-            CreatableTopic(
-                name=topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=1,
-                assignments=(),
-                configs=tuple(
-                    CreatableTopicConfig(name=name, value=value) for name, value in topic.configs
-                ),
-            )
-            for topic in question.topics
-        )
-        until_ms = self.mono_ms() + CREATE_TOPICS_TIMEOUT_MS
-        names = [topic.name for topic in wanted]
-        there = yield from fetch_topics(self, names)
-        while any(there.named(name) is None for name in names):
-            if self.mono_ms() >= until_ms:
-                raise NoAnswer("CreateTopics")
-            missing = tuple(topic for topic in wanted if there.named(topic.name) is None)
-            yield SendRequest(CreateTopicsRequest(topics=missing), CREATE_TOPICS_VERSION)
-            yield Sleep(100)
-            there = yield from fetch_topics(self, names)
-        return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in there)
-
-    # its work
+    # the work of the tasks
 
     def script(self) -> Script:
-        """Poll, for as long as the process lives."""
+        """Poll until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._incarnation = 0
         while True:
@@ -319,19 +261,24 @@ class StreamThread(Application):
     def _poll(self) -> Script:
         view = self.member.view()
         if view.incarnation != self._incarnation:
+            # The member lost its membership: the tasks belong to others now.
             self._incarnation = view.incarnation
             self.set_in_use(self._incarnation, {})
         if view.epoch <= 0 or view.target is None:
             return
         if view.target != view.owned:
-            yield from self._follow()
-        yield from self._write()
-        yield from self._read()
+            yield from self._adopt_target()
+        yield from self._write_changelogs()
+        yield from self._read_changelogs()
         if self.rng.random() < CHECKPOINT_PROBABILITY:
             self.instance.write_checkpoint()
 
-    def _follow(self) -> Script:
-        """Tasks that were taken away are finished and let go of; those that were given are run."""
+    def _adopt_target(self) -> Script:
+        """Close the tasks that were revoked, report that, and run the new ones.
+
+        The member may receive another target at every `yield`, so the target is read again after
+        each.
+        """
         before = self.member.view()
         if any(each not in (before.target or ()) for each in before.owned):
             yield Sleep(self.work_ms(TASK_CLOSE_MS))
@@ -347,28 +294,25 @@ class StreamThread(Application):
         now = self.member.view()
         if (now.incarnation, now.target) != (incarnation, target):
             return
-        wanted = dict.fromkeys(
+        assigned = dict.fromkeys(
             TopicIdPartition(self._names[each.topic_id], *each)
             for each in target
             if each.topic_id in self._names
         )
-        self.set_in_use(
-            incarnation, {place: None for place in self.in_use.partitions if place in wanted}
-        )
+        # Revoked tasks end before the member reports it: after that another member may run them.
+        kept = {partition: None for partition in self.in_use.partitions if partition in assigned}
+        self.set_in_use(incarnation, kept)
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
         if (now.incarnation, now.owned) == (incarnation, target):
-            self.restoring.update(
-                dict.fromkeys(
-                    task_of(place) for place in wanted if place not in self.in_use.partitions
-                )
+            gained = (
+                partition for partition in assigned if partition not in self.in_use.partitions
             )
-            self.set_in_use(incarnation, wanted)
+            self.restoring.update(dict.fromkeys(task_of(partition) for partition in gained))
+            self.set_in_use(incarnation, assigned)
 
-    def _write(self) -> Script:
-        """Each store that is complete has some records more, in its changelog and in this
-        process.
-        """
+    def _write_changelogs(self) -> Script:
+        """Write some records to the changelog of each complete store, and to the store itself."""
         tasks = [
             task
             for task in self.active
@@ -385,27 +329,28 @@ class StreamThread(Application):
             topic_data=(TopicProduceData(name=COUNTS, partition_data=data),),
         )
         answer = yield SendRequest(request, PRODUCE_VERSION)
-        for said in () if answer is None else answer.responses[0].partition_responses:
-            if said.error_code == Code.NONE:
-                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, said.index)] = (
-                    said.base_offset + RECORDS_PER_WRITE
+        for result in () if answer is None else answer.responses[0].partition_responses:
+            if result.error_code == Code.NONE:
+                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, result.index)] = (
+                    result.base_offset + RECORDS_PER_WRITE
                 )
 
-    def _read(self) -> Script:
-        """Stores that lack something of their changelogs have read a little further."""
+    def _read_changelogs(self) -> Script:
+        """Read the changelogs of standby and restoring tasks a little further."""
         tasks = [
             task
             for task in (*self.share.standby, *self.restoring)
             if task.subtopology == COUNT_SUBTOPOLOGY
         ]
-        ends = yield from list_offsets(self, [_changelog(task) for task in tasks], LATEST)
+        ends = yield from list_offsets(self, [changelog_of(task) for task in tasks], LATEST)
         for task in tasks:
-            end = ends[_changelog(task)]
+            end = ends[changelog_of(task)]
             self.instance.state[task] = min(
                 end, self.instance.state.get(task, 0) + RECORDS_PER_READ
             )
             if self.instance.state[task] == end:
                 self.restoring.pop(task, None)
+        # Stateless tasks have nothing to restore, and a task may have been revoked meanwhile.
         for task in [
             task
             for task in self.restoring
@@ -414,23 +359,10 @@ class StreamThread(Application):
             del self.restoring[task]
 
 
-def assignor_of(release: Release) -> str:
-    """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores
-    warm up first (KIP-441).
-    """
+def default_assignor(release: Release) -> str:
+    """Return the default task assignor of that release: since 2.6 it warms up stores (KIP-441)."""
     return (
         "highavailability"
         if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION
         else "sticky"
     )
-
-
-def task_of(place: TopicIdPartition) -> TaskId:
-    """The task that reads the place."""
-    return TaskId(
-        SPLIT_SUBTOPOLOGY if place.topic == SOURCE else COUNT_SUBTOPOLOGY, place.partition
-    )
-
-
-def _changelog(task: TaskId) -> TopicIdPartition:
-    return TopicIdPartition(COUNTS, b"", task.partition)

@@ -7,11 +7,11 @@ go to clients of which tags; the clients with the same tags then share them by `
 
 import numpy as np
 
-from apportion.streams.assignor.balance import Loads, rank_within_group
-from apportion.streams.assignor.client_states import Ints
-from apportion.streams.assignor.client_tags import standbys_per_tag_set, tag_sets_of
-from apportion.streams.assignor.ranked_clients import AssignmentProblem
-from apportion.streams.assignor.standby_balance import StandbyProblem, balance_standbys
+from apportion.streams.task_assignment.balance import Loads, rank_within_group
+from apportion.streams.task_assignment.client_states import Ints
+from apportion.streams.task_assignment.client_tags import standbys_per_tag_set, tag_sets_of
+from apportion.streams.task_assignment.ranked_clients import AssignmentProblem
+from apportion.streams.task_assignment.standby_balance import StandbyProblem, balance_standbys
 
 
 def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:

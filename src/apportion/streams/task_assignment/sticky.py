@@ -7,17 +7,17 @@ once, whatever the new client lacks: there are no warm-ups and no probing rebala
 
 import numpy as np
 
-from apportion.streams.assignor.balance import plan_active_tasks
-from apportion.streams.assignor.client_states import (
+from apportion.streams.task_assignment.balance import plan_active_tasks
+from apportion.streams.task_assignment.client_states import (
     UNLIMITED_LAG,
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.assignor.ranked_clients import RANK_RUNNING, assignment_problem
-from apportion.streams.assignor.standby_tasks import plan_standby_tasks
-from apportion.streams.assignor.task_movements import TaskPlan, assign_as_planned
+from apportion.streams.task_assignment.ranked_clients import RANK_RUNNING, assignment_problem
+from apportion.streams.task_assignment.standby_tasks import plan_standby_tasks
+from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as_planned
 
 
 def sticky(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import ClientStates, Longs, Tasks
 from apportion.streams.metadata.model import RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.task_assignment.client_states import ClientStates, Longs, Tasks
 from apportion.streams.topology import Task
 from apportion.topics import TopicPartition
 

@@ -30,7 +30,7 @@ from apportion.assign.flow import (
     on_shortest_paths,
     shortest_distances,
 )
-from apportion.streams.assignor.client_states import Bools, Ints, Longs
+from apportion.streams.task_assignment.client_states import Bools, Ints, Longs
 
 
 class Edges(NamedTuple):

@@ -6,15 +6,10 @@ It drives a member of either protocol, in place of `client/group_membership.py`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.classic.machine import ClassicMember
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -30,8 +25,8 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.broker import BrokerProcess
+from apportion.sim.actors.members import AnyMember, classic_member, consumer_member
 from apportion.sim.actors.protocols import ProtocolPair
 from apportion.sim.actors.requests import METADATA_VERSION, AwaitMember
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
@@ -57,19 +52,9 @@ REQUEST_VERSIONS = {
     HeartbeatRequest: 4,
     LeaveGroupRequest: 5,
 }
-METADATA_INTERVAL_MS = 5_000  # how often a classic member refreshes topic metadata
 LEAVE_TIMEOUT_MS = 3_000
 RESTART_DELAY_US = 1_000_000
 WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken
-
-
-AnyMember = ConsumerMember | ClassicMember | StreamsMember
-
-
-def has_new_target(member: AnyMember) -> bool:
-    """Whether the member has a target assignment that its owner has not adopted."""
-    view = member.view()
-    return view.epoch > 0 and view.target is not None and view.target != view.owned
 
 
 class Application(Client):
@@ -133,30 +118,9 @@ class Application(Client):
 
     def _new_member(self, scenario: Scenario) -> AnyMember:
         if self.uses_classic_protocol:
-            assignors = tuple(CLIENT_ASSIGNORS[name]() for name in self.protocol_choice.assignors)
-            return ClassicMember(replace(self._classic_settings(scenario), assignors=assignors))
-        return ConsumerMember(
-            Settings(
-                group_id=self.group,
-                member_id=f"{self.name}.{self.incarnation}",
-                instance_id=self.instance_id,
-                rebalance_timeout_ms=scenario.rebalance_ms,
-                poll_limit_ms=scenario.rebalance_ms,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-            )
-        )
-
-    def _classic_settings(self, scenario: Scenario) -> ClassicSettings:
-        """Return the settings of every classic member of the scenario, except its assignors."""
-        return ClassicSettings(
-            group_id=self.group,
-            instance_id=self.instance_id,
-            session_timeout_ms=scenario.session_ms,
-            heartbeat_interval_ms=scenario.heartbeat_ms,
-            rebalance_timeout_ms=scenario.rebalance_ms,
-            poll_limit_ms=scenario.rebalance_ms,
-            metadata_interval_ms=METADATA_INTERVAL_MS,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            return classic_member(scenario, self.group, self.instance_id, self.protocol_choice)
+        return consumer_member(
+            scenario, self.group, self.instance_id, f"{self.name}.{self.incarnation}"
         )
 
     def die(self, closes_connections: bool) -> None:

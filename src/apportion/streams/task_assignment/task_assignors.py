@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping
 
-from apportion.streams.assignor.client_states import (
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.assignor.fallback import fallback
-from apportion.streams.assignor.high_availability import high_availability
-from apportion.streams.assignor.sticky import sticky
+from apportion.streams.task_assignment.fallback import fallback
+from apportion.streams.task_assignment.high_availability import high_availability
+from apportion.streams.task_assignment.sticky import sticky
 
 TaskAssignor = Callable[[Tasks, ClientStates, AssignmentConfigs], TaskAssignment]
 

@@ -15,16 +15,16 @@ the intended differences.
 
 import numpy as np
 
-from apportion.streams.assignor.balance import plan_active_tasks
-from apportion.streams.assignor.client_states import (
+from apportion.streams.task_assignment.balance import plan_active_tasks
+from apportion.streams.task_assignment.client_states import (
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.assignor.ranked_clients import assignment_problem
-from apportion.streams.assignor.standby_tasks import plan_standby_tasks
-from apportion.streams.assignor.task_movements import TaskPlan, assign_with_warmups
+from apportion.streams.task_assignment.ranked_clients import assignment_problem
+from apportion.streams.task_assignment.standby_tasks import plan_standby_tasks
+from apportion.streams.task_assignment.task_movements import TaskPlan, assign_with_warmups
 
 
 def high_availability(

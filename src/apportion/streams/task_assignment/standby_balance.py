@@ -34,10 +34,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.balance import SCALE, Loads, balanced_counts, rank_within_group
-from apportion.streams.assignor.client_states import Bools, Ints, Longs
-from apportion.streams.assignor.flow import Edges, min_cost_rebalance
-from apportion.streams.assignor.ranked_clients import (
+from apportion.streams.task_assignment.balance import (
+    SCALE,
+    Loads,
+    balanced_counts,
+    rank_within_group,
+)
+from apportion.streams.task_assignment.client_states import Bools, Ints, Longs
+from apportion.streams.task_assignment.flow import Edges, min_cost_rebalance
+from apportion.streams.task_assignment.ranked_clients import (
     RANK_CAUGHT_UP,
     RANK_NONE,
     RANK_RUNNING,

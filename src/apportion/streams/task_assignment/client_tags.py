@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.balance import SCALE, Loads
-from apportion.streams.assignor.client_states import Ints, Longs
+from apportion.streams.task_assignment.balance import SCALE, Loads
+from apportion.streams.task_assignment.client_states import Ints, Longs
 
 
 class TagSets(NamedTuple):

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Bools, Ints, Longs, TaskAssignment
-from apportion.streams.assignor.ranked_clients import (
+from apportion.streams.task_assignment.client_states import Bools, Ints, Longs, TaskAssignment
+from apportion.streams.task_assignment.ranked_clients import (
     AssignmentProblem,
     RankedClients,
     best_clients,

@@ -1,0 +1,81 @@
+"""What a simulated Streams leader asks the broker before it assigns tasks, as parts of a script.
+
+`client.session` does the same over sockets. Each function returns the event for the member.
+"""
+
+from apportion.errors import Refused
+from apportion.member.batch.plan import LATEST
+from apportion.member.membership import (
+    MetadataFetched,
+    QueryAnswered,
+    QueryCluster,
+    TopicDescription,
+    Unanswered,
+)
+from apportion.sim.actors.requests import Clocked, NoAnswer, fetch_topics, list_offsets
+from apportion.sim.kernel.client import SendRequest, Sleep
+from apportion.sim.kernel.clock import Script
+from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
+from apportion.streams.topology import InternalTopic
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+
+CREATE_TOPICS_VERSION = 7
+CREATE_TOPICS_TIMEOUT_MS = 10_000
+RETRY_MS = 100
+
+
+def answer_query(process: Clocked, action: QueryCluster) -> Script:
+    """Answer one query of the leader; return MetadataFetched, QueryAnswered or Unanswered."""
+    query = action.query
+    try:
+        if isinstance(query, CreateInternalTopics):
+            topics = yield from _create_topics(process, query.topics)
+            return MetadataFetched(action.request_id, topics)
+        # FetchCommittedOffsets is for source topics that serve as changelogs: word count has none.
+        assert isinstance(query, ListEndOffsets), "no source of this topology is a changelog"
+        partitions = {
+            partition: TopicIdPartition(partition.topic, b"", partition.partition)
+            for partition in query.partitions
+        }
+        ends = yield from list_offsets(process, partitions.values(), LATEST)
+        offsets = {partition: ends[with_id] for partition, with_id in partitions.items()}
+        return QueryAnswered(action.request_id, offsets)
+    except (Refused, NoAnswer) as problem:
+        return Unanswered(action.request_id, str(problem))
+
+
+def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Script:
+    """Create those of the topics that do not exist; return the descriptions of all of them.
+
+    Raises NoAnswer if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
+    """
+    creatable = tuple(
+        CreatableTopic(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=1,
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=name, value=value) for name, value in topic.configs
+            ),
+        )
+        for topic in topics
+    )
+    until_ms = process.mono_ms() + CREATE_TOPICS_TIMEOUT_MS
+    names = [topic.name for topic in creatable]
+    existing = yield from fetch_topics(process, names)
+    # The answer to CreateTopics is not read: another leader may have created the topic meanwhile,
+    # or the answer may be lost, so Metadata alone says what exists.
+    while any(existing.named(name) is None for name in names):
+        if process.mono_ms() >= until_ms:
+            raise NoAnswer("CreateTopics")
+        missing = tuple(topic for topic in creatable if existing.named(topic.name) is None)
+        yield SendRequest(CreateTopicsRequest(topics=missing), CREATE_TOPICS_VERSION)
+        yield Sleep(RETRY_MS)
+        existing = yield from fetch_topics(process, names)
+    return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in existing)

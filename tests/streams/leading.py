@@ -1,0 +1,74 @@
+"""A Streams leader in a test: the subscriptions it reads, and a cluster that answers it."""
+
+from apportion.errors import Unanswerable
+from apportion.streams.leader import LeaderSettings, assign_as_leader
+from apportion.streams.metadata.model import SubscriptionInfo, TaskId
+from apportion.streams.metadata.releases import RELEASES
+from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
+from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
+from apportion.streams.topology_parser import topology_of
+from apportion.topics import TopicPartition
+
+WORDS = topology_of(
+    [
+        {"sources": ["lines"], "repartition_sinks": ["g-words"]},
+        {"repartition_sources": ["g-words"], "changelogs": ["g-counts-changelog"]},
+    ]
+)
+LINES = topology_of([{"sources": ["lines"]}])
+STATE = topology_of([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
+
+
+def subscription(process, version=11, owned=(), sums=None, **rest):
+    info = SubscriptionInfo(
+        version,
+        version if version > 2 else -1,
+        process.encode().rjust(16),
+        offset_sums=sums or {},
+        **rest,
+    )
+    return ConsumerMetadata(info, tuple(TopicPartition("lines", number) for number in owned))
+
+
+def run_queries(plan, *, made=None, ends=None, queries=None):
+    """The plan; `made` is what topics are found to have, `ends` says offsets: None: nobody
+    answers.
+    """
+    answer = None
+    try:
+        while True:
+            question = (
+                plan.throw(Unanswerable("no broker"))
+                if answer is Unanswerable
+                else plan.send(answer)
+            )
+            if queries is not None:
+                queries.append(question)
+            match question:
+                case CreateInternalTopics(topics):
+                    answer = {topic.name: topic.partitions for topic in topics} | (made or {})
+                case ListEndOffsets(places) | FetchCommittedOffsets(places):
+                    answer = (
+                        Unanswerable
+                        if ends is None
+                        else {place: ends.get(place, 0) for place in places}
+                    )
+    except StopIteration as end:
+        return end.value
+
+
+def lead(
+    topology, subscriptions, *, existing=None, member="a", wall_ms=1_000, settings=None, **known
+):
+    leader = LeaderSettings(member, topology, **({"release": RELEASES["4.3"]} | (settings or {})))
+    return run_queries(
+        assign_as_leader(leader, existing or {"lines": 4}, subscriptions, wall_ms), **known
+    )
+
+
+def lines(*numbers):
+    return tuple(TopicPartition("lines", number) for number in numbers)
+
+
+def tasks(*numbers):
+    return tuple(TaskId(0, number) for number in numbers)
