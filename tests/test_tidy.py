@@ -30,17 +30,8 @@ from tests.laws import (
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
-LONG_FILES: dict[str, int] = {
-    "src/apportion/coord/classic/state.py": 457,
-    "src/apportion/member/batch/rule.py": 496,
-    "src/apportion/member/classic/generation.py": 458,
-    "src/apportion/member/classic/machine.py": 495,
-    "src/apportion/member/consumer/machine.py": 454,
-    "src/apportion/node/node.py": 466,
-}
-LONG_FUNCTIONS: dict[str, int] = {
-    "src/apportion/member/batch/rule.py::plan_next": 79,
-}
+LONG_FILES: dict[str, int] = {}
+LONG_FUNCTIONS: dict[str, int] = {}
 # Public type names that stand in more than one module today. A name may go; none may come.
 NAMES_TWICE: dict[str, int] = {}
 # Modules that import each other today, by the first of their circle. A circle may shrink or go;

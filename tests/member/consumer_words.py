@@ -1,7 +1,8 @@
 """Requests, responses and members of the KIP-848 member's scripts."""
 
 from apportion.machine import Instant
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -26,7 +27,7 @@ def at(ms):
 
 def new_member(**settings):
     return ConsumerMember(
-        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
+        ConsumerSettings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
     )
 
 

@@ -17,7 +17,8 @@ from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -101,8 +102,8 @@ class GroupWorld:
     def begin(self):
         """The shard is what its log says."""
         self.shard = Shard(self.settings, self.topics())
-        for offset, record in enumerate(self.log):
-            self.shard.replay(record, offset)
+        for record in self.log:
+            self.shard.replay(record)
         self.perform(self.shard.loaded(self.now))
 
     def crash(self):
@@ -143,7 +144,9 @@ class GroupWorld:
             )
         else:
             machine = ConsumerMember(
-                Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS)
+                ConsumerSettings(
+                    "g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS
+                )
             )
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))

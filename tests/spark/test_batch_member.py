@@ -10,15 +10,10 @@ from apportion.client.cluster import partitions_of
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.rule import MembershipFailed
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.member.classic.requests import (
-    NO_GENERATION,
-    ClassicSettings,
-    Generation,
-    join_request,
-    sync_request,
-)
+from apportion.member.classic.generation import NO_GENERATION, Generation
+from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
@@ -118,7 +113,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ba
 
 
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member_of, monkeypatch):
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 0.5)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -134,7 +129,7 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
     cluster, batch_member_of, join_silent_member, monkeypatch
 ):
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 1.0)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
     member = batch_member_of("slow-group", "slow", startingOffsets="earliest")
