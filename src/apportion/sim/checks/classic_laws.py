@@ -45,7 +45,7 @@ class ClassicGroupSnapshot(NamedTuple):
     members: Mapping[str, int]  # -> session timeout
     waiting: Mapping[str, Ticket]  # members that are parked
     statics: Mapping[str, str]  # instance -> member
-    patience_ms: int  # the longest rebalance timeout
+    rebalance_timeout_ms: int  # the longest rebalance timeout
     since_ms: int
 
 
@@ -200,7 +200,7 @@ class ClassicGroupChecker:
             and (live.state is before.state or live.state is STABLE)
         )
         since_ms = before.since_ms if before is not None and is_same else now_ms
-        patience_ms = max(
+        rebalance_timeout_ms = max(
             (member.rebalance_timeout_ms for member in live.members.values()), default=0
         )
         return ClassicGroupSnapshot(
@@ -210,7 +210,7 @@ class ClassicGroupChecker:
             members,
             waiting,
             dict(live.instances),
-            patience_ms,
+            rebalance_timeout_ms,
             since_ms,
         )
 
@@ -284,7 +284,8 @@ class ClassicGroupChecker:
             late_ms = now_ms - before.since_ms
             is_waiting = name in before.waiting and before.waiting[name] in unanswered
             if not is_waiting and (
-                silent_ms >= session_ms - ROUNDING_MS or late_ms >= before.patience_ms - ROUNDING_MS
+                silent_ms >= session_ms - ROUNDING_MS
+                or late_ms >= before.rebalance_timeout_ms - ROUNDING_MS
             ):
                 continue
             why = (
