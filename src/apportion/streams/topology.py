@@ -28,7 +28,7 @@ class MissingSources(Refused):
     def __init__(self, topics: tuple[str, ...]) -> None:
         super().__init__(
             Code.UNKNOWN_TOPIC_OR_PARTITION,
-            f"source topics are missing: {', '.join(topics)}; make them, and start again",
+            f"source topics are missing: {', '.join(topics)}; create them, and start again",
         )
         self.topics = topics
 
