@@ -32,8 +32,6 @@ from tests.laws import (
 # may come or grow.
 LONG_FILES: dict[str, int] = {
     "src/apportion/cli/main.py": 549,
-    "src/apportion/coord/classic/state.py": 457,
-    "src/apportion/node/node.py": 466,
 }
 LONG_FUNCTIONS: dict[str, int] = {}
 # Public type names that stand in more than one module today. A name may go; none may come.
