@@ -1,7 +1,7 @@
 """A classic group in a DescribeGroups response: each member's partitions, and unassigned ones.
 
-A cooperative leader assigns a partition that changes hands in two steps (KIP-429): to nobody in the
-generation that revokes it, and to its new owner in the next. So in a stable group without
+A cooperative leader assigns a partition to a new owner in two steps (KIP-429): to no member in the
+generation that revokes it, and to the new owner in the next. So in a stable group without
 unassigned partitions no rebalance is outstanding.
 """
 

@@ -292,8 +292,11 @@ class StreamsAssignor:
             return Farewell(
                 code, why.format(sources=", ".join(self.settings.topology.external_topics))
             )
-        release, heard = self.settings.release, MetadataVersions(info.used, info.supported)
-        step = next_subscription_version(self._sent_version, heard, release, self._leads_unfinished)
+        release, received = self.settings.release, MetadataVersions(info.used, info.supported)
+        # KIP-268: the group may use a higher version once all members support it
+        step = next_subscription_version(
+            self._sent_version, received, release, self._leads_unfinished
+        )
         self.used = step.used
         self.tasks = TaskShare(
             generation,
