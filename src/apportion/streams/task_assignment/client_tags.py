@@ -1,5 +1,4 @@
-"""Client tags (KIP-708): standbys on clients that differ from the active one, and from each other,
-in their tags.
+"""Rack-aware standbys by client tags (KIP-708): each on a client with tags unlike the others'.
 
 `rack.aware.assignment.tags` names the tag keys ("dimensions") that count, say zone and cluster. A
 standby goes to a client that differs in as many dimensions as possible from the client that runs
@@ -55,11 +54,10 @@ def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) ->
 
 
 def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas: int) -> Longs:
-    """Return how many standbys each task gets in each tag set: tasks x tag sets, `replicas` in each
-    row.
+    """Return how many standbys each task gets in each tag set: tasks x tag sets.
 
-    active: the client that should run each task. Among clients that differ in equally many
-    dimensions the one with the least load per consumer is chosen.
+    Each row has `replicas` in all. active: the client that should run each task. Among clients that
+    differ in equally many dimensions the one with the least load per consumer is chosen.
     """
     count = len(tag_sets.tag_values)
     if count == 1:
@@ -87,5 +85,7 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
             load[chosen] += load_of_one[chosen]
             taken.append(chosen)
             wanted[task, tag_sets.tag_set_of[chosen]] += 1
+            # A later standby shall differ from this client as well; a dimension in which no client
+            # differs from all any more decides nothing.
             is_apart &= differs[:, tag_sets.tag_set_of[chosen]]
     return wanted

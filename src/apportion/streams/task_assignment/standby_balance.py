@@ -1,5 +1,4 @@
-"""Standby replicas of the clients of one tag set: evenly loaded, on clients with state where
-evenness allows.
+"""Balances standby replicas over the clients of one tag set, on clients with state where possible.
 
 Problem. Each task wants some standbys, on different clients, none of which runs the task. The load
 of a client is its active tasks plus its standbys, for each of its consumers. Find counts that are
@@ -50,9 +49,7 @@ from apportion.streams.task_assignment.ranked_clients import (
 )
 
 ROTATIONS = 8
-"""How many shifts of clients against tasks `round_robin_pairs` tries for the fewest role
-conflicts.
-"""
+"""How many rotations of clients against tasks `round_robin_pairs` tries."""
 
 
 class StandbyProblem(NamedTuple):
@@ -89,8 +86,9 @@ class StandbyAssignment(NamedTuple):
 
 
 def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Longs, Longs]:
-    """Return the standbys as two columns, task and client. ranked: who has state of the tasks that
-    want standbys.
+    """Return the standbys as two columns, task and client.
+
+    ranked: the clients with state of the tasks that want standbys.
     """
     running = np.flatnonzero(problem.active >= 0)
     has_role = np.zeros((len(problem.wanted), len(problem.loads.fixed)), np.bool_)
@@ -117,8 +115,7 @@ def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Lo
 def keep_caught_up(
     problem: StandbyProblem, caught_up: RankedClients
 ) -> tuple[RankedClients, Longs]:
-    """Return the caught-up clients that stay standbys, and how many standbys each client may have
-    in all.
+    """Return the caught-up clients that stay standbys, and the standby count of each client.
 
     A client may keep more than its count; `release_excess` corrects that. A client that was a
     standby goes before one that runs the task today and is to lose it.
@@ -195,19 +192,20 @@ def assign_to_candidates(assignment: StandbyAssignment, ranked: RankedClients) -
 
 
 def restore_released(assignment: StandbyAssignment, released: RankedClients) -> int:
-    """Give back the released standbys that are still missing; return how many rows were."""
-    back = [row for row in range(len(released.task)) if assignment.missing[released.task[row]] > 0]
-    for row in back:
-        # two may have released the same task, and one was enough
+    """Give back the released standbys that are still missing; return how many rows there were."""
+    # Two clients may have released the same task, and one standby of it was enough: so the loop
+    # checks again what is missing.
+    returned = [
+        row for row in range(len(released.task)) if assignment.missing[released.task[row]] > 0
+    ]
+    for row in returned:
         if assignment.missing[released.task[row]] > 0:
             assignment.add(released.task[row : row + 1], released.process[row : row + 1])
-    return len(back)
+    return len(returned)
 
 
 def place_new(problem: StandbyProblem, assignment: StandbyAssignment) -> None:
-    """Place the missing standbys on clients with room, round by round, one standby of each task at
-    a time.
-    """
+    """Place the missing standbys on clients with room, one standby of each task in a round."""
     placed = np.empty((0, 2), np.int64)
     left = -1
     while left != (left := int(assignment.missing.sum())) and (assignment.spare > 0).any():
@@ -267,8 +265,9 @@ def swap_conflict(assignment: StandbyAssignment, placed: Longs, pair: Longs) -> 
 
 
 def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Longs) -> None:
-    """Place what is still missing on the least loaded client without a role in the task, beyond its
-    count.
+    """Place what is still missing on the least loaded clients, beyond their counts.
+
+    `num.standby.replicas` matters more than evenness.
     """
     for task in np.repeat(np.arange(len(assignment.missing)), assignment.missing).tolist():
         load = (
@@ -284,12 +283,11 @@ def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Lon
 def rebalance_along_chains(
     problem: StandbyProblem, assignment: StandbyAssignment, ranked: RankedClients
 ) -> None:
-    """Pass standbys along chains of clients, from those above their count to those below, at the
-    least cost.
+    """Pass standbys along chains of clients, from those above their count to those below.
 
     Needed only where each client below has a role in every task that a client above could give it
-    directly. A new standby costs 1 unless the client is caught up. `has_role` must know standbys
-    only.
+    directly. A new standby costs 1 unless the client is caught up; the cheapest chains are used.
+    `has_role` must know standbys only.
     """
     is_other = np.arange(len(assignment.spare)) != problem.active[:, None]
     task, process = np.nonzero((problem.wanted > 0)[:, None] & is_other)

@@ -1,5 +1,4 @@
-"""The plan of standby tasks: `num.standby.replicas` copies of each stateful task on clients without
-a role in it.
+"""Plans standby tasks: `num.standby.replicas` of each stateful task, on distinct clients.
 
 With `rack.aware.assignment.tags` (KIP-708), `client_tags.py` first says how many standbys of a task
 go to clients of which tags; the clients with the same tags then share them by `standby_balance.py`.
@@ -15,13 +14,14 @@ from apportion.streams.task_assignment.standby_balance import StandbyProblem, ba
 
 
 def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:
-    """Return the clients that should stand by for each task: tasks x standbys, -1 at the end of
-    shorter rows.
+    """Return the clients that should have the standbys of each task: tasks x standbys.
 
-    active: the planned client of each task; -1 for a task that is not planned.
+    Shorter rows end in -1. active: the planned client of each task; -1 for a task that is not
+    planned.
     """
     tasks, clients, configs, ranked = problem
     client_count = len(clients.consumer_counts)
+    # As in Kafka, a task cannot have more copies than there are other clients.
     replicas = max(min(configs.num_standby_replicas, client_count - 1), 0)
     standby = np.full((len(active), replicas), -1, np.int32)
     stateful = np.flatnonzero(tasks.stateful)

@@ -2,7 +2,7 @@
 
 Stateful tasks go first, to the consumers that have them open, so that state stores need not be
 closed and reopened; then standby tasks, which count as much; stateless tasks come last and even out
-the loads. Consumers end within one task of each other.
+the loads, as in Kafka Streams. Consumers end within one task of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
