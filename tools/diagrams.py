@@ -129,6 +129,7 @@ def _states(places: Places, table: Table) -> str:
     them.
     """
     following = {_title(state): {_title(each) for each in then} for state, then in table.items()}
+    assert set(following) | set().union(*following.values()) == set(places), "a state has no place"
     boxes = {
         name: Box(
             MARGIN + WIDTH / 2 + COLUMN * column,

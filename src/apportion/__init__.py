@@ -12,7 +12,8 @@ from apportion.exports import lazily
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from apportion.client.consumer import Consumer, ConsumerRecord
+    from apportion.client.consumer import Consumer
+    from apportion.client.fetcher import ConsumerRecord
     from apportion.client.options import ConsumerOptions
     from apportion.client.streams import StreamsConsumer, TaskRecord
     from apportion.client.streams_options import StreamsOptions
@@ -25,7 +26,7 @@ else:
             "AnotherSink": "apportion.member.batch.sinks",
             "Consumer": "apportion.client.consumer",
             "ConsumerOptions": "apportion.client.options",
-            "ConsumerRecord": "apportion.client.consumer",
+            "ConsumerRecord": "apportion.client.fetcher",
             "StreamsConsumer": "apportion.client.streams",
             "StreamsOptions": "apportion.client.streams_options",
             "TaskRecord": "apportion.client.streams",

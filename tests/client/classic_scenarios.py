@@ -11,7 +11,7 @@ import pytest
 
 import apportion
 from apportion.client.cluster import Cluster, partitions_of
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, TopicParts
@@ -103,7 +103,7 @@ def members(bootstrap, topic, group):
         classic = (
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
-        session = Session(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
+        session = GroupMembership(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
         session.start()
         running.append(session)
         return session
@@ -207,7 +207,7 @@ def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
     settle([first, second], 2, 2)
     place = partitions_of(topic)[0]
     with pytest.raises(Refused) as refusal:
-        cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), patience_ms=2_000)
+        cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000)
     assert refusal.value.code is Code.ILLEGAL_GENERATION
     first.commit({place: 2})
     assert cluster.committed(group, [place]) == {place: 2}

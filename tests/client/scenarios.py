@@ -13,7 +13,7 @@ import pytest
 
 from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.membership import MembershipState
 from apportion.wire.batch import decode_batch, encode_batch
@@ -70,7 +70,7 @@ def sessions(bootstrap, topic, group, membership):
     running = []
 
     def start(**settings):
-        session = Session(Cable(bootstrap), group, [topic.name], **membership(), **settings)
+        session = GroupMembership(Cable(bootstrap), group, [topic.name], **membership(), **settings)
         session.start()
         running.append(session)
         return session
@@ -282,7 +282,7 @@ def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster,
     ):
         list(cluster.fetch_range(place, 40, 50))
     with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
-        list(cluster.fetch_range(place, 5, 20, patience_ms=700))
+        list(cluster.fetch_range(place, 5, 20, timeout_ms=700))
 
 
 def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
@@ -293,7 +293,7 @@ def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
     cluster.forget_leader(place)
     with pytest.raises(Refused) as refusal:
-        cluster.list_offsets([place], LATEST, patience_ms=10_000)
+        cluster.list_offsets([place], LATEST, timeout_ms=10_000)
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)
     assert again.id != topic.id

@@ -6,7 +6,7 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
 from apportion.server.embedded import EmbeddedBroker
@@ -35,7 +35,7 @@ def session_of(cluster):
             if (outcome := left.pop(0)) is not None:
                 raise outcome
 
-        sessions.append(Session(cluster, group, ("t",), before_join=look))
+        sessions.append(GroupMembership(cluster, group, ("t",), before_join=look))
         sessions[-1].start()
         return sessions[-1], left
 

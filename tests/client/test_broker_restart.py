@@ -8,7 +8,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
 
@@ -40,7 +40,7 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     topic = cluster.create_topic("t", 3)
-    session = Session(cluster, "g", ["t"])
+    session = GroupMembership(cluster, "g", ["t"])
     session.start()
     offered = session.wait(lambda view: bool(view.target), 20_000)
     session.adopt(offered.incarnation, offered.target)
@@ -48,7 +48,7 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     before = session.status()
     broker.close()
     with pytest.raises(Disconnected):
-        cluster.list_offsets(partitions_of(topic), -1, patience_ms=300)
+        cluster.list_offsets(partitions_of(topic), -1, timeout_ms=300)
     broker = start()
     heard = before.last_accepted_ms
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_000, 20_000)

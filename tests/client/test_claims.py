@@ -6,7 +6,7 @@ import pytest
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.consumer import Consumer
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
@@ -37,7 +37,7 @@ def meeting(cluster):
         open_ones.append(consumer.close)
         while not consumer.assignment:
             consumer.poll(100)
-        query = Session(cluster, name, (name,))
+        query = GroupMembership(cluster, name, (name,))
         open_ones.append(query.leave)
         query.start()
         query.wait(lambda view: view.epoch > 0, 20_000)

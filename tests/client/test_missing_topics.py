@@ -39,7 +39,7 @@ def polled_until(consumer, ready):
 def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when_it_is_there(
     broker, cluster, caplog, monkeypatch, protocol
 ):
-    monkeypatch.setattr(missing_topics, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     topic, there = f"flihgts-{protocol}", f"there-{protocol}"
     cluster.create_topic(there, 1)
     waits = (
@@ -84,7 +84,7 @@ class Mute(RecordingProxy):
 
 
 def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(caplog, monkeypatch):
-    monkeypatch.setattr(missing_topics, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     front, back = free_ports(2)
     proxy = Mute(back, front)
     proxy.start()

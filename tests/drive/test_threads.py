@@ -1,4 +1,4 @@
-"""The thread driver: steps, deadlines while an errand blocks, order, and what becomes of a
+"""The thread driver: steps, deadlines while a call blocks, order, and what becomes of a
 defect.
 """
 
@@ -29,8 +29,8 @@ class Recorder:
         return self.tick_at_ms
 
 
-def driven(machine, act=lambda action: None):
-    """The driver of the machine, an event per finished step, and the crashes."""
+def driven(machine, perform=lambda action: None):
+    """The driver of the machine, an event for each finished step, and the crashes."""
     steps, crashes = threading.Semaphore(0), []
     crashed = threading.Event()
 
@@ -38,7 +38,7 @@ def driven(machine, act=lambda action: None):
         crashes.append(error)
         crashed.set()
 
-    return ThreadDriver(machine, act, steps.release, crash), steps, crashes, crashed
+    return ThreadDriver(machine, perform, steps.release, crash), steps, crashes, crashed
 
 
 def test_events_are_stepped_in_the_order_in_which_they_were_posted():
@@ -53,26 +53,26 @@ def test_events_are_stepped_in_the_order_in_which_they_were_posted():
     assert machine.seen == [0, 1, 2, 3, 4]
 
 
-def test_a_deadline_is_kept_while_an_errand_blocks():
+def test_a_deadline_is_kept_while_a_call_blocks():
     machine = Recorder(tick_at_ms=now().mono_ms + 50)
     release = threading.Event()
 
-    def act(action):
-        return (lambda: release.wait(10) and "done") if action == "errand" else None
+    def perform(action):
+        return (lambda: release.wait(10) and "done") if action == "call" else None
 
-    driver, steps, _, _ = driven(machine, act)
+    driver, steps, _, _ = driven(machine, perform)
     driver.start("test")
-    driver.post("errand")
+    driver.post("call")
     assert steps.acquire(timeout=10)
     assert steps.acquire(timeout=10)
-    assert machine.seen == ["errand", Tick()]
+    assert machine.seen == ["call", Tick()]
     release.set()
     assert steps.acquire(timeout=10)
     driver.stop()
-    assert machine.seen == ["errand", Tick(), "done"]
+    assert machine.seen == ["call", Tick(), "done"]
 
 
-def test_errands_are_done_one_after_the_other():
+def test_calls_are_made_one_after_the_other():
     machine = Recorder()
     driver, steps, _, _ = driven(
         machine, lambda action: (lambda: f"done {action}") if isinstance(action, int) else None
@@ -87,18 +87,18 @@ def test_errands_are_done_one_after_the_other():
 
 
 def test_a_defect_ends_the_threads_and_is_told_once():
-    for kind in ("step", "act", "errand"):
+    for kind in ("step", "perform", "call"):
         machine = Recorder()
 
         def fail():
             raise ZeroDivisionError
 
-        def act(action, kind=kind, fail=fail):
-            return fail if kind == "errand" else fail() if kind == "act" else None
+        def perform(action, kind=kind, fail=fail):
+            return fail if kind == "call" else fail() if kind == "perform" else None
 
         if kind == "step":
             machine.step = lambda event, moment: 1 // 0
-        driver, _, crashes, crashed = driven(machine, act)
+        driver, _, crashes, crashed = driven(machine, perform)
         driver.start("test")
         driver.post("go")
         assert crashed.wait(10)

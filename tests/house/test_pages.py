@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
@@ -70,6 +72,9 @@ def test_every_commit_that_contributors_shall_read_has_that_subject():
     cited = re.findall(
         r"`([0-9a-f]{7})`\s+\(([^)]+)\)", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
     )
+    assert len(cited) == 4
+    if (ROOT / ".git" / "shallow").exists():
+        pytest.skip("a shallow clone has no history to compare with")
     command = ["git", "log", "--no-walk", "--format=%h %s", "--abbrev=7"]
     log = subprocess.run(
         [*command, *(commit for commit, _ in cited)],
@@ -78,5 +83,4 @@ def test_every_commit_that_contributors_shall_read_has_that_subject():
         text=True,
         check=True,
     ).stdout.splitlines()
-    assert len(cited) == 5
     assert sorted(log) == sorted(f"{commit} {' '.join(words.split())}" for commit, words in cited)

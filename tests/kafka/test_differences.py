@@ -14,15 +14,15 @@ MARK = " †"
 """What stands behind the name of a row that no test shows."""
 
 BY_NAME = {
-    "a join or a sync that its member asks again on another connection": (
+    "a JoinGroup or SyncGroup that its member repeats on another connection": (
         "test_classic_on_both.py",
         "test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka",
     ),
-    "a member of a generation that died with the broker before its assignment was saved": (
+    "a member of a generation whose assignment was not saved when the broker died": (
         "test_classic_on_both.py",
         "test_groups_are_the_same_after_both_brokers_have_started_again",
     ),
-    "`retention.ms` that nobody set": (
+    "`retention.ms` that is not set": (
         "test_wrong_requests.py",
         "test_the_settings_of_a_topic_are_a_real_kafkas",
     ),

@@ -90,7 +90,7 @@ def is_a_move_among_different_wants(seen: Difference) -> bool:
 
 
 MOVES = Intended(
-    "how many partitions move where members want different topics",
+    "how many partitions move if members subscribe to different topics",
     "Both are as fair; here the moves are the fewest from what is owned, and Kafka's "
     "search is not exact.",
     is_a_move_among_different_wants,
@@ -110,14 +110,14 @@ INTENDED = [
         is_expression,
     ),
     Intended(
-        "groups of nothing",
+        "empty simple groups",
         "A group that a refused commit named, or whose last offset was deleted, stays in "
         "Kafka's memory; here it is not there.",
         is_a_group_of_nothing,
         ends_script=True,
     ),
     Intended(
-        "OffsetFetch with an epoch and no member",
+        "OffsetFetch with an epoch but no member id",
         "Kafka fails with UNKNOWN_SERVER_ERROR; here the member is unknown.",
         is_a_fetch_by_nobody,
     ),
@@ -179,7 +179,7 @@ ODDITIES = [  # name, script, where the answers to its last step differ
         lambda group: [((group, "members", "b", "target"), {"six": (0, 1, 2, 3, 4, 5)}, {})],
     ),
     (
-        "a member that takes another's place and had one",
+        "a member that joins as another instance and already owned partitions",
         lambda group: [
             Beat(group, "b", topics=("one",), instance="b", **JOIN),
             Beat(group, "b", -2, instance="b"),
@@ -189,7 +189,7 @@ ODDITIES = [  # name, script, where the answers to its last step differ
         lambda group: [(("assignment",), {"four": (0, 1, 2, 3)}, {})],
     ),
     (
-        "groups of nothing",
+        "empty simple groups",
         lambda group: [
             Commit(group, None, -1, (Offset("one", 0, 1, note=4097),)),
             DeleteGroups((group,)),
@@ -197,7 +197,7 @@ ODDITIES = [  # name, script, where the answers to its last step differ
         lambda group: [((group,), 69, 0)],
     ),
     (
-        "OffsetFetch with an epoch and no member",
+        "OffsetFetch with an epoch but no member id",
         lambda group: [Beat(group, "a", topics=("six",), **JOIN), Fetch(group, None, 2)],
         lambda group: [(("code",), 25, -1)],
     ),

@@ -224,18 +224,16 @@ def a_refusal_that_forgets(sides, group):
 
 
 ODDITIES = {
-    "who is told to lead when a classic client takes the last place of the consumer protocol": [
-        the_leader
-    ],
-    "an upgrade of a group in which somebody was given a partition that is not there": [
+    "the leader when a classic client replaces the last consumer-protocol member": [the_leader],
+    "an upgrade of a group with an assigned partition that does not exist": [
         a_partition_that_is_not_there,
         a_partition_that_is_not_there_by_range,
     ],
-    "an upgrade of a group in which somebody was given bytes that are no assignment": [
-        bytes_that_are_no_assignment
+    "an upgrade of a group with an assignment that cannot be read": [bytes_that_are_no_assignment],
+    "a member that joins again with another instance id": [another_instance],
+    "a classic client that is refused by a consumer group without members": [
+        a_refusal_that_forgets
     ],
-    "a member that joins again as another instance": [another_instance],
-    "a classic client that a consumer group without members refuses": [a_refusal_that_forgets],
 }
 """Rows of docs/differences.md, and what shows that the real one still does that."""
 

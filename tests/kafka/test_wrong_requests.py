@@ -72,29 +72,29 @@ def at(field: str, ours, theirs):
 
 INTENDED = [
     Intended(
-        "sentences beside a refusal",
+        "an error message in the response to a refused request",
         "Kafka leaves many out; here every refusal says why.",
         at("error_message", True, False),
     ),
     Intended(
-        "sentences beside a success",
+        "an error message in the response to a successful request",
         "Kafka's FindCoordinator says that there is no error.",
         lambda seen: (
             seen.step.name.startswith("coordinator") and at("error_message", False, True)(seen)
         ),
     ),
     Intended(
-        "start of the log beside a refused batch",
+        "the log start offset for a refused batch",
         "Kafka tells it for some refusals and -1 for others; no client reads it.",
         at("log_start_offset", -1, 0),
     ),
     Intended(
-        "aborted transactions beside a refusal",
+        "the aborted transactions in a failed Fetch",
         "None or an empty list: nobody reads it there.",
         at("aborted_transactions", None, {}),
     ),
     Intended(
-        "time of a batch that was stored before",
+        "the append time of a duplicate batch",
         "Kafka gives the time of the producer as that of the append.",
         lambda seen: (
             "idempotent" in seen.step.name
@@ -108,7 +108,7 @@ INTENDED = [
         of("produce a batch and a byte"),
     ),
     Intended(
-        "an unknown compression",
+        "an unknown compression type",
         "Kafka fails with UNKNOWN_SERVER_ERROR; here it is INVALID_RECORD.",
         of("produce an unknown compression"),
     ),
@@ -142,13 +142,13 @@ INTENDED = [
         ),
     ),
     Intended(
-        "a topic made by asking for its metadata",
+        "a topic that a Metadata request creates",
         "Kafka answers UNKNOWN_TOPIC_OR_PARTITION until the topic is there; here the "
         "first answer has it.",
         of("metadata of a topic to be made"),
     ),
     Intended(
-        "bytes that are no subscription",
+        "a subscription that cannot be read",
         "Some leave a join to Kafka without an answer for ever; here the join is answered.",
         of("join with words cut short"),
     ),
@@ -161,7 +161,7 @@ INTENDED = [
         ),
     ),
     Intended(
-        "a group that is described twice at once",
+        "a group that one request describes twice",
         "Kafka answers as often as it was asked; here a small request cannot ask for any "
         "amount of answer.",
         lambda seen: (
@@ -171,7 +171,7 @@ INTENDED = [
         ),
     ),
     Intended(
-        "a group whose offsets are all asked for, and asked for again",
+        "a group of which one request lists all offsets twice",
         "Kafka answers as often as it was asked; here it is told all of them once.",
         lambda seen: (
             "twice in groups" in seen.step.name
@@ -180,28 +180,30 @@ INTENDED = [
         ),
     ),
     Intended(
-        "the end of what a fetch brings",
+        "the end of the records in a Fetch response",
         "Kafka cuts it where the limit is, amid a batch; here it is whole batches.",
         lambda seen: seen.step.name.startswith("fetch in parts") and seen.path[-1] == "records",
     ),
     Intended(
-        "a partition that a produce names twice",
+        "a partition that one Produce request names twice",
         "Kafka stores its last batch alone, and says nothing of the other; here both are "
         "stored and answered.",
         lambda seen: seen.step.name.startswith("produce ") and "twice in" in seen.step.name,
     ),
     Intended(
-        "the youngest record, where records were deleted",
+        "ListOffsets for the largest timestamp, after records were deleted",
         "Kafka may tell of one that is deleted; here of those that can be read.",
         lambda seen: seen.step.name.startswith("offsets at -3 of what"),
     ),
     Intended(
-        "a setting that would ask in vain",
+        "a setting without effect here",
         "Kafka takes values that ask for what is not there here; here they are refused.",
         lambda seen: seen.step.name.startswith(IN_VAIN),
     ),
     Intended(
-        "the id of a topic that was only tried", "Kafka makes one up.", at("topic_id", "-", "?")
+        "the topic id in the response to CreateTopics with `validate_only`",
+        "Kafka makes one up.",
+        at("topic_id", "-", "?"),
     ),
 ]
 

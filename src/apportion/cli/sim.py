@@ -151,9 +151,9 @@ AT_ONCE = ("topic-again", "subscribe")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
-    """The faults of the scenario, each with its number in the list that was drawn."""
+    """Return a table of the faults, each with its number in the list that was drawn."""
     table = Table(
-        "fault", "at", "kind", "befalls", "amount", *(("what it does",) if explains else ())
+        "fault", "at", "kind", "affects", "amount", *(("what it does",) if explains else ())
     )
     for number, fault in zip(numbers, scenario.faults, strict=True):
         row = (
@@ -168,7 +168,7 @@ def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = F
 
 
 def _victim(fault: Fault, scenario: Scenario) -> str:
-    """Whom the fault befalls."""
+    """Return the name of the process or topic that the fault affects."""
     if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
         return "broker"
     if fault.kind in ("more-partitions", "topic-again"):

@@ -169,9 +169,9 @@ def _legend(
         "   ".join(f"{mark} {kind} x{counts.count(kind)}" for kind, mark in marks.items()),
         style="red",
     )
-    both = f"{BOTH} two, one of which was dismissed and does not know"
+    both = f"{BOTH} two, one of which has been removed from the group and cannot know it"
     signs = Text(
-        f"{NOBODY} nobody   {both}   ' time   | no new faults from here on   X a law broke",
+        f"{NOBODY} none   {both}   ' time   | no new faults from here on   X a law was broken",
         style="dim",
     )
     return [line for line in (owners, faults, signs) if line]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
@@ -30,10 +30,10 @@ MEMBERSHIP_LOST = (  # the session will tell what comes of it
 class SinkClaimChecks:
     """One consumer's checks for claims on its group. Each raises AnotherSink where there is one."""
 
-    def __init__(self, cluster: Cluster, patience_ms: int) -> None:
-        """Nothing has been looked at. patience_ms: how long one look may take."""
+    def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
+        """Nothing has been looked at. timeout_ms: how long one look may take."""
         self._cluster = cluster
-        self._patience_ms = patience_ms
+        self._timeout_ms = timeout_ms
         self._checked_epoch = self._epoch_checked_for_commit = (
             0,
             0,
@@ -46,12 +46,12 @@ class SinkClaimChecks:
         ]
         refuse_consumer(
             group_id,
-            self._cluster.committed_offsets(group_id, places, patience_ms=self._patience_ms),
+            self._cluster.committed_offsets(group_id, places, timeout_ms=self._timeout_ms),
         )
 
     def check(
         self,
-        session: Session,
+        session: GroupMembership,
         incarnation: int,
         names: Iterable[str],
         coming: Iterable[TopicIdPartition] = (),
@@ -64,12 +64,14 @@ class SinkClaimChecks:
             (*coming, *(place for topic in topics for place in partitions_of(topic)))
         )
         stored = session.committed_offsets(
-            places, incarnation=incarnation, patience_ms=self._patience_ms
+            places, incarnation=incarnation, timeout_ms=self._timeout_ms
         )
         refuse_consumer(session.settings.group_id, stored)
         return stored
 
-    def check_once_per_epoch(self, session: Session, view: View, names: Iterable[str]) -> None:
+    def check_once_per_epoch(
+        self, session: GroupMembership, view: View, names: Iterable[str]
+    ) -> None:
         """Check once for each new epoch, as a member with a sink may have joined.
 
         Tries again later if unanswered.
@@ -89,7 +91,9 @@ class SinkClaimChecks:
         else:
             self._checked_epoch = view.incarnation, view.epoch
 
-    def check_before_commit(self, session: Session, incarnation: int, names: Iterable[str]) -> None:
+    def check_before_commit(
+        self, session: GroupMembership, incarnation: int, names: Iterable[str]
+    ) -> None:
         """Check once more before the first commit of an epoch: a new member needs a moment to claim
         the group.
         """

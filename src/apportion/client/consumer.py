@@ -6,49 +6,35 @@ heartbeats go on in the background. A record is delivered when `poll` or the ite
 
 import logging
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, Self, Unpack
 
 from apportion.client.claims import MEMBERSHIP_LOST, SinkClaimChecks
-from apportion.client.cluster import Cluster, Fetch
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.fetcher import ConsumerRecord, Fetcher
+from apportion.client.group_membership import GroupMembership
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
-    RESETS,
     Callback,
     ConsumerOptions,
     checked,
-    membership,
+    membership_settings,
     topic_names,
 )
-from apportion.client.outage import Outage
-from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import Assignment, MembershipState, View, assignment
 from apportion.topics import TopicIdPartition, TopicPartition
-from apportion.wire.batch import Headers, decode_batch, read_header
 
 log = logging.getLogger("apportion.consumer")
 
 FETCH_WAIT_MS = 250
-# one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
-FOLLOW_MS = 5_000
-QUIET_COMMIT_MS = 5_000
-
-
-class ConsumerRecord(NamedTuple):
-    """One record. `timestamp_ms` is the producer's, or the broker's for LogAppendTime topics."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
+# The longest that one request may hold up a poll while a broker is half away; the next poll tries
+# again.
+POLL_REQUEST_TIMEOUT_MS = 5_000
+REVOCATION_COMMIT_TIMEOUT_MS = 5_000
 
 
 class Consumer:
@@ -69,7 +55,6 @@ class Consumer:
     ) -> None:
         """Join the group at once if there are topics. ValueError: a wrong option."""
         chosen = checked(group_id, options)
-        self._reset: str = chosen["auto_offset_reset"]
         self._auto_commit_ms: int | None = (
             chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
         )
@@ -79,28 +64,28 @@ class Consumer:
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
         self._topics: tuple[str, ...] = ()
-        self._session = Session(
+        self._membership = GroupMembership(
             self._cluster,
             group_id,
             (),
             before_join=self._check_before_join,
-            **self._session_settings(chosen),
+            **self._membership_settings(chosen),
         )
         self._missing_topics = MissingTopics(self._cluster, group_id)
-        self._outage = Outage(group_id)
+        # Ten times within max.poll.interval.ms, so that a poll that waits counts as one long poll.
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
-        self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
-        self._claims = SinkClaimChecks(self._cluster, self._patience_ms)
+        self._request_timeout_ms = min(
+            POLL_REQUEST_TIMEOUT_MS, max(1, chosen["max_poll_interval_ms"] // 4)
+        )
+        self._claims = SinkClaimChecks(self._cluster, self._request_timeout_ms)
         self._touched_at = self._committed_at = time.monotonic()
         self._incarnation = 0
-        self._adopted: Assignment = ()  # what the member was last told that this consumer holds
-        # of every owned partition: the offset after the last delivered record
-        self._positions: dict[TopicIdPartition, int] = {}
+        self._adopted: Assignment = ()  # the partitions that the member was last told to own
+        self._fetcher = Fetcher(
+            self._cluster, group_id, chosen["auto_offset_reset"], self._request_timeout_ms
+        )
+        self._positions = self._fetcher.positions  # of every owned partition
         self._committed: dict[TopicIdPartition, int] = {}  # what the group is known to have
-        self._fetched: deque[tuple[TopicIdPartition, memoryview]] = deque()  # fetched, not decoded
-        self._decoded: deque[ConsumerRecord] = deque()  # decoded, not delivered
-        self._decoded_partition: TopicIdPartition | None = None
-        self._fetch_rotation = 0
         self._started = self._closed = False
         names = (
             tuple(topics)
@@ -133,10 +118,10 @@ class Consumer:
             raise RuntimeError("this consumer is closed")
         self._topics = names
         if not self._started:
-            self._session.start()
+            self._membership.start()
             self._started = True
-        self._session.subscribe(names)
-        self._missing_topics.expect(self._missing_topics_to_report(names))
+        self._membership.subscribe(names)
+        self._missing_topics.subscribe(self._topics_to_watch(names))
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """Return the next records, which are thereby delivered; [] if none came in time.
@@ -159,22 +144,22 @@ class Consumer:
         again; AnotherSink as `poll` does; Disconnected where no coordinator has answered for 30
         seconds. Inside `on_lost` the lost partitions have no position any more.
         """
-        said = (
+        by_partition = (
             self._uncommitted()
             if offsets is None
             else {self._to_topic_id_partition(*name): offset for name, offset in offsets.items()}
         )
         try:
-            self._commit_offsets(said)
+            self._commit_offsets(by_partition)
         except AnotherSink:
-            self._end_refused()
+            self._close_after_claim()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offset of each partition; None where there is none."""
-        places = [self._to_topic_id_partition(*partition) for partition in partitions]
-        stored = self._cluster.committed(self._session.settings.group_id, places)
-        return {place.topic_partition: offset for place, offset in stored.items()}
+        requested = [self._to_topic_id_partition(*partition) for partition in partitions]
+        committed = self._cluster.committed(self._membership.settings.group_id, requested)
+        return {partition.topic_partition: offset for partition, offset in committed.items()}
 
     def position(self, partition: TopicPartition) -> int:
         """Return the offset of the next record to be delivered; KeyError if not owned."""
@@ -182,18 +167,18 @@ class Consumer:
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """Return the partitions that this consumer owns, as of its last poll."""
-        return _named(self._positions)
+        """The partitions that this consumer owns, as of its last poll."""
+        return _to_topic_partitions(self._positions)
 
     @property
-    def session(self) -> Session:
-        """The membership, for those who watch it: status and history."""
-        return self._session
+    def session(self) -> GroupMembership:
+        """The membership in the group, for programs that watch it: status and history."""
+        return self._membership
 
     def close(self, timeout_ms: int = 5_000) -> None:
         """Revoke all partitions, commit if `auto_commit`, and leave the group.
 
-        Again does nothing.
+        A second call does nothing.
         """
         if self._closed:
             return
@@ -201,19 +186,20 @@ class Consumer:
         try:
             if (
                 self._started
-                and self._session.status().incarnation == self._incarnation
+                and self._membership.status().incarnation == self._incarnation
                 and self._positions
             ):
                 self._revoke_partitions(tuple(self._positions))
         finally:
             if self._started:
-                self._session.leave(timeout_ms)
+                self._membership.leave(timeout_ms)
             self._cluster.close()
 
-    def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        return membership(chosen)
+    def _membership_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        return membership_settings(chosen)
 
-    def _missing_topics_to_report(self, names: Sequence[str]) -> Sequence[str]:
+    def _topics_to_watch(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the subscribed topics whose absence is logged."""
         return names
 
     # delivery
@@ -224,98 +210,43 @@ class Consumer:
                 "this consumer is closed" if self._closed else "subscribe to topics before you poll"
             )
         deadline = time.monotonic() + timeout_ms / 1000
-        asked = False
+        has_fetched = False
         while True:
             try:
-                self._keep_alive()
+                self._stay_in_group()
                 self._apply_assignment()
             except AnotherSink:
-                self._end_refused()
+                self._close_after_claim()
                 raise
-            if self._incarnation and self._session.status().epoch > 0:  # else nobody answers yet
-                self._missing_topics.look()
-            delivered = self._deliver(limit)
+            # Before the first join no coordinator may answer yet, and that is logged elsewhere.
+            if self._incarnation and self._membership.status().epoch > 0:
+                self._missing_topics.check()
+            records = self._fetcher.take(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            if delivered or (asked and not left_ms):
-                return delivered
-            self._fetch(min(left_ms, FETCH_WAIT_MS, self._patience_ms))
-            asked = True
-
-    def _deliver(self, limit: int) -> list[ConsumerRecord]:
-        delivered: list[ConsumerRecord] = []
-        while len(delivered) < limit:
-            if not self._decoded and not self._unpack():
-                break
-            assert self._decoded_partition is not None
-            record = self._decoded.popleft()
-            self._positions[self._decoded_partition] = record.offset + 1
-            delivered.append(record)
-        return delivered
-
-    def _unpack(self) -> bool:
-        """Decode the next fetched batch; return False if there is none."""
-        while self._fetched:
-            place, batch = self._fetched.popleft()
-            position = self._positions[place]
-            records = [record for record in decode_batch(batch) if record.offset >= position]
-            self._decoded.extend(
-                ConsumerRecord(place.topic, place.partition, *record) for record in records
-            )
-            if records:
-                self._decoded_partition = place
-                return True
-            # compaction left nothing of it
-            self._positions[place] = max(position, read_header(batch).last_offset + 1)
-        return False
-
-    def _fetch(self, wait_ms: int) -> None:
-        """Fetch from the owned partitions' positions; wait a little if there is nothing."""
-        if not self._positions:
-            self._session.wait_for_news(wait_ms)
-            return
-        try:
-            for place, fetch in self._cluster.fetch(
-                self._fetch_positions(), max_wait_ms=wait_ms
-            ).items():
-                self._store_fetched(place, fetch)
-            self._outage.record_success()
-        except (Disconnected, Refused) as error:
-            if isinstance(error, Refused) and not error.code.retriable:
-                raise
-            self._outage.record_failure(error)
-            self._session.wait_for_news(wait_ms)
-
-    def _fetch_positions(self) -> dict[TopicIdPartition, int]:
-        """Return the positions in rotation: brokers fill a response in the request's order."""
-        self._fetch_rotation += 1
-        order = sorted(self._positions)
-        first = self._fetch_rotation % len(order)
-        return {place: self._positions[place] for place in order[first:] + order[:first]}
-
-    def _store_fetched(self, place: TopicIdPartition, fetch: Fetch) -> None:
-        if fetch.code is Code.OFFSET_OUT_OF_RANGE:
-            why = (
-                f"{place}: offset {self._positions[place]} is out of range; the log begins at "
-                f"{fetch.log_start}"
-            )
-            log.warning(why)
-            self._positions.update(self._starting_offsets([place], why))
-        elif fetch.batches:
-            self._fetched.extend((place, batch) for batch in fetch.batches)
-        elif fetch.next_offset > self._positions[place]:  # nothing but markers and aborted records
-            self._positions[place] = fetch.next_offset
+            # With a timeout of 0 there is one fetch, and its records are returned.
+            if records or (has_fetched and not left_ms):
+                return records
+            wait_ms = min(left_ms, FETCH_WAIT_MS, self._request_timeout_ms)
+            if not self._fetcher.fetch(wait_ms):
+                self._membership.wait_for_change(wait_ms)
+            has_fetched = True
 
     # ownership
 
     def _read_membership(self) -> View:
-        return self._session.status()
+        return self._membership.status()
 
     def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
-        return self._session.resolve_names(target)
+        return self._membership.resolve_names(target)
 
-    def _calls_for_me(self, view: View) -> bool:
-        moved = view.target is not None and not view.target == view.owned == self._adopted
-        return view.incarnation != self._incarnation or moved or view.state is MembershipState.FATAL
+    def _has_changed(self, view: View) -> bool:
+        """Return whether the membership differs from what this consumer last applied."""
+        has_target = view.target is not None and not view.target == view.owned == self._adopted
+        return (
+            view.incarnation != self._incarnation
+            or has_target
+            or view.state is MembershipState.FATAL
+        )
 
     def _apply_assignment(self) -> None:
         """Apply the member's target: revoke partitions, start the gained ones, then `adopt`.
@@ -323,28 +254,29 @@ class Consumer:
         The order must not change: `adopt` acknowledges the revocation, so revoked partitions are
         committed and given up before.
         """
-        if self._session.refusal is not None:
-            raise self._session.refusal
+        if self._membership.refusal is not None:
+            raise self._membership.refusal
         view = self._read_membership()
         if view.state is MembershipState.FATAL and view.error is not None:
-            self._lose()
+            self._lose_partitions()
             raise Refused(view.error.code, view.error.why)
-        if not self._calls_for_me(view):
-            self._claims.check_once_per_epoch(self._session, view, self._topics)
+        if not self._has_changed(view):
+            self._claims.check_once_per_epoch(self._membership, view, self._topics)
             return
         if view.incarnation != self._incarnation:
-            self._lose()
+            # The member was fenced, or its session expired: others own its partitions by now.
+            self._lose_partitions()
             self._incarnation, self._adopted = view.incarnation, ()
         if view.target is None:
             return
         try:
-            wanted = dict.fromkeys(self._resolve_partitions(view.target))
-            going = tuple(place for place in self._positions if place not in wanted)
-            coming = tuple(place for place in wanted if place not in self._positions)
-            if going:
-                self._revoke_partitions(going)
-            if coming:
-                self._start_partitions(coming)
+            target = dict.fromkeys(self._resolve_partitions(view.target))
+            revoked = tuple(each for each in self._positions if each not in target)
+            added = tuple(each for each in target if each not in self._positions)
+            if revoked:
+                self._revoke_partitions(revoked)
+            if added:
+                self._start_partitions(added)
         except (Disconnected, Refused) as error:
             if (
                 isinstance(error, Refused)
@@ -354,100 +286,91 @@ class Consumer:
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
-        self._adopted = assignment(place.id_partition for place in self._positions)
-        self._session.adopt(view.incarnation, self._adopted)
+        self._adopted = assignment(partition.id_partition for partition in self._positions)
+        self._membership.adopt(view.incarnation, self._adopted)
 
-    def _start_partitions(self, coming: tuple[TopicIdPartition, ...]) -> None:
-        stored = self._claims.check(self._session, self._incarnation, (), coming)
-        unknown = [place for place in coming if stored[place].offset is None]
-        starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
+    def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> None:
+        """Set the positions of partitions that were assigned, and call `on_assigned`."""
+        stored = self._claims.check(self._membership, self._incarnation, (), added)
+        without = [each for each in added if stored[each].offset is None]
+        starts = {each: offset for each in added if (offset := stored[each].offset) is not None}
         self._committed |= starts
-        self._positions |= starts | self._starting_offsets(
-            unknown, "the group has no committed offset for it"
-        )
-        self._run_callback("on_assigned", coming)
+        resets = self._fetcher.starting_offsets(without, "the group has no committed offset for it")
+        self._positions.update(starts | resets)
+        self._run_callback("on_assigned", added)
 
     def _check_before_join(self) -> None:
-        self._claims.check_before_join(self._session.settings.group_id, self._topics)
+        self._claims.check_before_join(self._membership.settings.group_id, self._topics)
 
-    def _end_refused(self) -> None:
-        self._lose()
+    def _close_after_claim(self) -> None:
+        """Close without a commit, because a sink has claimed the group."""
+        self._lose_partitions()
         self.close()
 
-    def _revoke_partitions(self, going: tuple[TopicIdPartition, ...]) -> None:
+    def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> None:
+        # The commit and the callback come first: both may need the positions.
         if self._auto_commit_ms is not None:
-            self._commit_quietly()
-        self._run_callback("on_revoked", going)
-        self._drop_partitions(going)
+            self._try_commit(REVOCATION_COMMIT_TIMEOUT_MS)
+        self._run_callback("on_revoked", revoked)
+        self._drop_partitions(revoked)
 
-    def _lose(self) -> None:
+    def _lose_partitions(self) -> None:
+        """Drop every partition without a commit, and call `on_lost`."""
         if self._positions:
             lost = tuple(self._positions)
+            # Before the callback, so that a commit in it cannot name what others own.
             self._drop_partitions(lost)
             self._run_callback("on_lost", lost)
 
-    def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
+    def _drop_partitions(self, dropped: Iterable[TopicIdPartition]) -> None:
         """Forget positions, fetched batches and decoded records of these partitions."""
-        without = dict.fromkeys(gone)
-        self._fetched = deque(entry for entry in self._fetched if entry[0] not in without)
-        if self._decoded_partition in without:
-            self._decoded.clear()
-        for place in without:
-            self._positions.pop(place, None)
-            self._committed.pop(place, None)
+        partitions = tuple(dropped)
+        self._fetcher.drop(partitions)
+        for partition in partitions:
+            self._committed.pop(partition, None)
 
-    def _starting_offsets(
-        self, places: Sequence[TopicIdPartition], why: str
-    ) -> dict[TopicIdPartition, int]:
-        when = RESETS[self._reset]
-        if not places:
-            return {}
-        if when is None:
-            raise Refused(
-                Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}"
-            )
-        return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
-
-    def _run_callback(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
+    def _run_callback(self, name: str, partitions: tuple[TopicIdPartition, ...]) -> None:
         callback = self._callbacks[name]
         if callback is not None:
-            callback(_named(places))
+            callback(_to_topic_partitions(partitions))
 
     # upkeep
 
-    def _keep_alive(self) -> None:
+    def _stay_in_group(self) -> None:
+        """Show the member that its owner polls, and commit if `auto_commit_interval_ms` is over."""
         moment = time.monotonic()
         if (
             moment - self._touched_at >= self._touch_every_s
-            or self._session.status().state is MembershipState.STALE
+            or self._membership.status().state is MembershipState.STALE
         ):
             self._touched_at = moment
-            self._session.touch()
+            self._membership.touch()
         if (
             self._auto_commit_ms is not None
             and moment - self._committed_at >= self._auto_commit_ms / 1000
         ):
-            self._commit_quietly(self._patience_ms)
+            self._try_commit(self._request_timeout_ms)
 
     def _commit_offsets(
-        self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None
+        self, offsets: Mapping[TopicIdPartition, int], timeout_ms: int | None = None
     ) -> None:
         if offsets:
-            self._claims.check_before_commit(self._session, self._incarnation, self._topics)
-        self._session.commit(offsets, incarnation=self._incarnation, patience_ms=patience_ms)
+            self._claims.check_before_commit(self._membership, self._incarnation, self._topics)
+        self._membership.commit(offsets, incarnation=self._incarnation, timeout_ms=timeout_ms)
         self._committed |= offsets
         self._committed_at = time.monotonic()
 
     def _uncommitted(self) -> dict[TopicIdPartition, int]:
         return {
-            place: offset
-            for place, offset in self._positions.items()
-            if self._committed.get(place) != offset
+            partition: offset
+            for partition, offset in self._positions.items()
+            if self._committed.get(partition) != offset
         }
 
-    def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:
+    def _try_commit(self, timeout_ms: int) -> None:
+        """Commit what was delivered; log a failure, because a later commit covers it."""
         try:
-            self._commit_offsets(self._uncommitted(), patience_ms)
+            self._commit_offsets(self._uncommitted(), timeout_ms)
         except (Disconnected, Refused) as error:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)
@@ -459,5 +382,5 @@ class Consumer:
         return TopicIdPartition(topic, known.id, partition)
 
 
-def _named(places: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
-    return tuple(place.topic_partition for place in sorted(places))
+def _to_topic_partitions(partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(partition.topic_partition for partition in sorted(partitions))

@@ -38,7 +38,7 @@ def new_member_id() -> str:
 def make_member(
     protocol: str, group_id: str, settings: Mapping[str, Any]
 ) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
-    """Return the settings and the machine of a member; protocols as in `Session`."""
+    """Return the settings and the machine of a member; protocols as in `GroupMembership`."""
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
         return classic, ClassicMember(classic)

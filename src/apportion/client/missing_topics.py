@@ -1,7 +1,6 @@
-"""Whether the topics that a consumer subscribed to exist: one log line when it begins to wait for
-some, one when each is there.
+"""Subscribed topics that do not exist: a warning when one is missing, another when it appears.
 
-The cluster is asked on a thread of its own, because an answer may take longer than a poll may.
+The look-up runs on a thread of its own, because a Metadata request may take longer than a poll may.
 """
 
 import logging
@@ -21,11 +20,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("apportion.consumer")
 
-LOOK_EVERY_S = 5.0
+LOOKUP_INTERVAL_S = 5.0
 
 
 class MetadataLookup(threading.Thread):
-    """One Metadata request on a thread of its own, so that `Consumer.poll` does not wait for it."""
+    """One Metadata request on a thread of its own, so that `Consumer.poll` does not wait for it.
+
+    topics: the topics that exist; None while there is no response.
+    """
 
     def __init__(self, cluster: Cluster, names: tuple[str, ...]) -> None:
         super().__init__(name="apportion-missing-topics", daemon=True)
@@ -33,8 +35,9 @@ class MetadataLookup(threading.Thread):
         self.topics: Topics | None = None
 
     def run(self) -> None:
-        """Ask once."""
-        with suppress(Disconnected, Refused):  # the session tells of a cluster that does not answer
+        """Send the request once."""
+        # The membership's own log says that a cluster does not answer.
+        with suppress(Disconnected, Refused):
             self.topics = self._cluster.topics(self._names, fresh=True)
 
 
@@ -48,8 +51,8 @@ class MissingTopics:
         self._lookup: MetadataLookup | None = None
         self._next_lookup_s = 0.0
 
-    def expect(self, names: Iterable[str]) -> None:
-        """Begin with these subscribed topics."""
+    def subscribe(self, names: Iterable[str]) -> None:
+        """Watch these topics, in place of the former ones."""
         self._unresolved, self._warned, self._lookup, self._next_lookup_s = (
             tuple(names),
             (),
@@ -57,14 +60,14 @@ class MissingTopics:
             0.0,
         )
 
-    def look(self) -> None:
-        """Log the topics that are missing or have come, as far as is known; never blocks.
+    def check(self) -> None:
+        """Log topics that are missing or have appeared since; never block.
 
-        Asks the cluster every few seconds until every topic has been seen.
+        Starts a look-up every few seconds until every topic has been seen.
         """
         if self._lookup is not None and not self._lookup.is_alive():
             topics, self._lookup = self._lookup.topics, None
-            self._next_lookup_s = time.monotonic() + LOOK_EVERY_S
+            self._next_lookup_s = time.monotonic() + LOOKUP_INTERVAL_S
             if topics is not None:
                 self._log_changes(
                     tuple(name for name in self._unresolved if topics.named(name) is None)

@@ -1,5 +1,4 @@
-"""The options of `apportion.Consumer`: each declared once, and the checks of values and of
-combinations.
+"""The options of `apportion.Consumer`: declarations, and checks of values and combinations.
 
 The TypedDicts are the keyword arguments as a type checker knows them; `settings.declared` reads the
 same lines at run time.
@@ -155,7 +154,7 @@ OPTIONS: dict[str, Any] = {
     name: setting.default for name, setting in declared(ConsumerOptions).items()
 }
 """Each option with its default."""
-ONLY = {  # protocol -> option that it alone has -> what the other one has instead
+ONE_PROTOCOL_ONLY = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {"server_assignor": "the members assign: use partition_assignment_strategy"},
     "classic": {
         "partition_assignment_strategy": "the broker assigns: use server_assignor",
@@ -166,7 +165,7 @@ ONLY = {  # protocol -> option that it alone has -> what the other one has inste
         "metadata_max_age_ms": "the broker looks after the topics",
     },
 }
-IDS = {  # option that is a name -> of what
+IDS = {  # option that is an id -> what it identifies, for the error
     "client_id": "the name that brokers log",
     "instance_id": "the name that a static member keeps",
     "client_rack": "the rack that this consumer is in",
@@ -175,8 +174,9 @@ IDS = {  # option that is a name -> of what
 
 
 def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be
-    meant.
+    """Return every option with its value, for `Consumer`.
+
+    Raises ValueError for an unknown option, a wrong value or a combination that cannot work.
     """
     if not isinstance(group_id, str) or not group_id.strip():
         raise ValueError(
@@ -216,8 +216,10 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool = False) -> None:
-    """Raise ValueError for an option that there is not: why not, where other clients have it; else
-    it names the nearest, or all.
+    """Raise ValueError for an unknown option.
+
+    The text says why there is none where other clients have it; else it names the nearest known
+    option, or all. has_tasks: a StreamsConsumer is checked.
     """
     names = tuple(known)
     for name in options:
@@ -245,7 +247,7 @@ def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> No
         raise ValueError(
             f"group_protocol must be 'consumer' (KIP-848) or 'classic', not {protocol!r}"
         )
-    for other, own in ONLY.items():
+    for other, own in ONE_PROTOCOL_ONLY.items():
         for name, instead in own.items():
             if other != protocol and name in options:
                 raise ValueError(
@@ -260,9 +262,10 @@ def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> No
         )
 
 
-def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What these options, which are checked, mean for the session. ValueError for assignors that
-    cannot be voted for.
+def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a `GroupMembership` for these options, which are checked.
+
+    Raises ValueError for assignors that a group cannot vote for.
     """
     settings = {
         "protocol": chosen["group_protocol"],
@@ -282,7 +285,7 @@ def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
-    """The names to subscribe to; ValueError for none, and for what cannot be a name."""
+    """Return the names to subscribe to. Raises ValueError for none, and for an impossible name."""
     names = (
         (topics,)
         if isinstance(topics, str)

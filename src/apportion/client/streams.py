@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
-from apportion.client.consumer import Consumer, ConsumerRecord
+from apportion.client.consumer import Consumer
+from apportion.client.fetcher import ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
 from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums, View
@@ -144,15 +145,16 @@ class StreamsConsumer(Consumer):
 
         Here a later poll raises Refused.
         """
-        self._session.report(ShutDownApplication())
+        self._membership.report(ShutDownApplication())
 
-    def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        settings = super()._session_settings(chosen)
+    def _membership_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        settings = super()._membership_settings(chosen)
+        # A Streams group has one protocol, "stream", and its assignor is the task assignor.
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
 
-    def _missing_topics_to_report(self, names: Sequence[str]) -> Sequence[str]:
-        """None: without a source topic the group's leader ends the application, and says so."""
+    def _topics_to_watch(self, names: Sequence[str]) -> Sequence[str]:
+        # Without a source topic the group's leader ends the application with an error of its own.
         return ()
 
     def _has_task(self, task: object) -> bool:
@@ -161,7 +163,7 @@ class StreamsConsumer(Consumer):
         return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
 
     def _read_membership(self) -> View:
-        view, self._assigned_tasks = self._session.snapshot()
+        view, self._assigned_tasks = self._membership.snapshot()
         return view
 
     def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
@@ -256,7 +258,7 @@ class StreamsConsumer(Consumer):
         self._reported_tasks = share
 
     def _send_offset_sums(self) -> None:
-        self._session.report(
+        self._membership.report(
             TaskOffsetSums(
                 self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation
             )

@@ -1,1 +1,1 @@
-"""The drivers of machines in the real world: clocks, threads, event loops. None contains a rule."""
+"""The drivers of machines in the real world: clocks, threads, event loops. No rule is in here."""

@@ -1,5 +1,7 @@
-"""Drives a machine on an asyncio loop: steps on the loop, flushes on one other thread, one timer
-for its deadlines.
+"""Drives a machine on an asyncio loop: flushes on one thread, one timer for all deadlines.
+
+For the broker: `server/server.py` drives its node with it. Steps run on the loop; only waiting for
+the disk leaves it.
 """
 
 import asyncio
@@ -16,23 +18,24 @@ class RecoverableMachine(Protocol):
     """A machine that can recover after one of its steps raised."""
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """See Machine."""
+        """Return the actions that `event` causes, as `Machine.step` does."""
         ...
 
     def wake_at(self) -> int | None:
-        """See Machine."""
+        """Return when the machine needs a `Tick`, as `Machine.wake_at` does."""
         ...
 
     def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
-        """The actions after `step(event)` raised `error`: the machine is whole again."""
+        """Undo the step over `event` that raised `error`; return the actions that follow."""
         ...
 
 
 class LoopDriver:
-    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's
-    thread.
+    """One machine on one loop.
 
-    `broken` is called, and no event taken any more, when the machine cannot even give up a step.
+    sync: makes files durable; called on a thread of its own. carry_out: gets every action but
+    Flush, in order, on the loop's thread. broken: called when the machine cannot even give up a
+    step; no event is taken after that.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class LoopDriver:
         moment = now()
         try:
             actions = self._machine.step(event, moment)
-        except Exception as error:  # the machine is wrong: it says what becomes of the event
+        except Exception as error:
+            # A defect. The machine undoes the step and answers the request, so that one bad request
+            # does not end the broker.
             try:
                 actions = self._machine.give_up(event, error, moment)
             except Exception as worse:
@@ -83,13 +88,13 @@ class LoopDriver:
             self._set_timer(wake_ms)
 
     async def idle(self) -> None:
-        """Wait until no flush is under way: what was written before this call is on the disk."""
+        """Wait until no flush is under way: what was written before this call is durable."""
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
-            await asyncio.sleep(0)  # the callbacks of the flush come first
+            await asyncio.sleep(0)  # callbacks of the flush come first: they may begin another
 
     async def stop(self) -> None:
-        """Wait for the flush under way, and take no further event."""
+        """Wait for the flush under way, then take no further event."""
         await self.idle()
         self._stopped = True
         if self._timer is not None:
@@ -100,6 +105,7 @@ class LoopDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = wake_ms
+        # At least 1 ms, so that a deadline that stays due does not keep the loop from its sockets.
         self._timer = self._loop.call_later(
             max(0.001, wake_ms / 1000 - time.monotonic()), self._wake
         )

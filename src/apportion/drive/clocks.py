@@ -6,5 +6,5 @@ from apportion.machine import Instant
 
 
 def now() -> Instant:
-    """Both clocks, read now."""
+    """Read both clocks."""
     return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)

@@ -1,8 +1,9 @@
-"""Drives a Machine on a daemon thread, and its blocking errands on others.
+"""Drives a machine on a daemon thread, and its blocking calls on others.
 
-`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and does
-at once what need not wait; an action that waits for somebody else becomes an errand, whose outcome
-is the next event. So a machine's own deadlines are kept while an errand blocks. Nothing here knows
+`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and
+performs at once every action that does not block; an action that has to wait for a broker becomes
+a `BlockingCall`, made on another thread, whose result is the next event. So the machine's deadlines
+are kept while a call blocks. For the members of `client/group_membership.py`; nothing here knows
 what a member is.
 """
 
@@ -20,62 +21,59 @@ BlockingCall = Callable[[], E]
 
 
 class ThreadDriver(Generic[E, A]):
-    """A machine that lives on a thread.
+    """A machine on a thread of its own.
 
-    act: does one action on the machine's thread and returns None, or an errand that waits for
-    somebody and returns an event.
-    stepped: called on the machine's thread after every step, its actions done; the place to publish
-    a snapshot.
-    crashed: called once if a step, an action or an errand raised: that is a defect, and the threads
+    perform: performs one action on the machine's thread and returns None, or returns a call that
+    blocks and then returns an event.
+    after_step: called on the machine's thread after every step, when its actions are performed; the
+    place to publish a snapshot.
+    on_crash: called once if a step, an action or a call raised: that is a defect, and the threads
     have ended.
-    errands: how many of them may wait at the same time.
+    concurrent_calls: how many calls may block at the same time; further ones wait in order.
     """
 
     def __init__(
         self,
         machine: Machine[E | Tick, A],
-        act: Callable[[A], BlockingCall[E] | None],
-        stepped: Callable[[], None],
-        crashed: Callable[[BaseException], None],
-        errands: int = 1,
+        perform: Callable[[A], BlockingCall[E] | None],
+        after_step: Callable[[], None],
+        on_crash: Callable[[BaseException], None],
+        concurrent_calls: int = 1,
     ) -> None:
         self._machine = machine
-        self._act = act
-        self._stepped = stepped
-        self._crashed = crashed
-        self._events: SimpleQueue[E | Tick | None] = SimpleQueue()
-        self._errands: SimpleQueue[BlockingCall[E] | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._runners = errands
+        self._perform = perform
+        self._after_step = after_step
+        self._on_crash = on_crash
+        self._concurrent_calls = concurrent_calls
+        self._events: SimpleQueue[E | Tick | None] = SimpleQueue()  # None: stop
+        self._calls: SimpleQueue[BlockingCall[E] | None] = SimpleQueue()  # None: one thread ends
 
     def start(self, name: str) -> None:
-        """The threads run; they end with the process or with `stop`."""
-        for role, loop in (
+        """Start the threads; they end with `stop` or with the process."""
+        for suffix, loop in (
             ("", self._step_until_stopped),
-            *(("-errands", self._run_errands),) * self._runners,
+            *(("-calls", self._make_calls),) * self._concurrent_calls,
         ):
-            thread = threading.Thread(
-                target=self._guarded, args=(loop,), name=name + role, daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+            threading.Thread(
+                target=self._run, args=(loop,), name=name + suffix, daemon=True
+            ).start()
 
     def post(self, event: E) -> None:
-        """The machine will be stepped with `event`, after what was posted before it."""
+        """Queue an event for the machine; events are stepped in the order in which they came."""
         self._events.put(event)
 
     def stop(self) -> None:
-        """No further step begins. An errand under way ends by itself; its outcome is dropped."""
+        """Begin no further step. A call that blocks ends by itself; its result is dropped."""
         self._events.put(None)
-        for _ in range(self._runners):
-            self._errands.put(None)
+        for _ in range(self._concurrent_calls):
+            self._calls.put(None)
 
-    def _guarded(self, loop: Callable[[], None]) -> None:
+    def _run(self, loop: Callable[[], None]) -> None:
         try:
             loop()
         except BaseException as error:
             self.stop()
-            self._crashed(error)
+            self._on_crash(error)
 
     def _step_until_stopped(self) -> None:
         while True:
@@ -88,11 +86,12 @@ class ThreadDriver(Generic[E, A]):
             if event is None:
                 return
             for action in self._machine.step(event, now()):
-                errand = self._act(action)
-                if errand is not None:
-                    self._errands.put(errand)
-            self._stepped()
+                call = self._perform(action)
+                if call is not None:
+                    self._calls.put(call)
+            # After the actions: a snapshot must not show a step whose actions are still to come.
+            self._after_step()
 
-    def _run_errands(self) -> None:
-        while (errand := self._errands.get()) is not None:
-            self.post(errand())
+    def _make_calls(self) -> None:
+        while (call := self._calls.get()) is not None:
+            self.post(call())

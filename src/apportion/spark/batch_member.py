@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.routing import RetryTimer
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
+from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
@@ -101,8 +101,8 @@ class BatchMember:
         self._has_stale_reports = True  # something that writers have said may lie about
         self._last_report = NO_REPORT
 
-    def _new_session(self) -> Session:
-        return Session(
+    def _new_session(self) -> GroupMembership:
+        return GroupMembership(
             self.cluster, self.options.group, self.options.topics, **self.options.membership()
         )
 
@@ -119,15 +119,15 @@ class BatchMember:
 
     def stop_at_present_ends(self) -> None:
         """Read no partition beyond its present end from now on (`trigger(availableNow=True)`)."""
-        patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
+        retry_timer = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
                 topics = subscribed_topics(self.cluster, self.options)
                 places = [place for topic in topics.values() for place in partitions_of(topic)]
-                self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_TIMEOUT_MS)
+                self._caps = self.cluster.list_offsets(places, LATEST, timeout_ms=CALL_TIMEOUT_MS)
                 return
             except (Refused, Disconnected) as error:
-                patience.pause(
+                retry_timer.pause(
                     MembershipFailed(
                         f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"
                     )
@@ -172,7 +172,7 @@ class BatchMember:
                     self._log(str(error))
                 self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
-                self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                self.session.wait_for_change(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
@@ -230,23 +230,23 @@ class BatchMember:
     def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
         if ask.incarnation == 0:
             return self.cluster.committed_offsets(
-                self.options.group, ask.partitions, patience_ms=CALL_TIMEOUT_MS
+                self.options.group, ask.partitions, timeout_ms=CALL_TIMEOUT_MS
             )
         return self.session.committed_offsets(
-            ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_TIMEOUT_MS
+            ask.partitions, incarnation=ask.incarnation, timeout_ms=CALL_TIMEOUT_MS
         )
 
     def _commit(self, ask: CommitOffsets) -> None:
         if ask.incarnation == 0:
             self.cluster.commit(
-                self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_TIMEOUT_MS
+                self.options.group, ask.offsets, metadata=ask.metadata, timeout_ms=CALL_TIMEOUT_MS
             )
         else:
             self.session.commit(
                 ask.offsets,
                 incarnation=ask.incarnation,
                 metadata=ask.metadata,
-                patience_ms=CALL_TIMEOUT_MS,
+                timeout_ms=CALL_TIMEOUT_MS,
             )
 
     def _snapshot(self) -> MembershipSnapshot:
@@ -336,10 +336,10 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
     LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, EARLIEST, patience_ms=CALL_TIMEOUT_MS
+        ask.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
     ),
     LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, LATEST, patience_ms=CALL_TIMEOUT_MS
+        ask.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
     ),
     DescribeAssignment: lambda owner, ask: describe_assignment(owner.cluster, owner.options),
     ListMembers: lambda owner, ask: list_readers(owner.cluster, owner.options),

@@ -94,7 +94,7 @@ def _rows(
             part.place,
             part.start,
             part.end,
-            patience_ms=max(READ_PATIENCE_MS, options.request_timeout_ms),
+            timeout_ms=max(READ_PATIENCE_MS, options.request_timeout_ms),
         ),
         topic=part.place.topic,
         partition=part.place.partition,

@@ -135,14 +135,14 @@ MISSING_HERE = (
 )
 CLASSIC = [
     Intended(
-        "who leads when the leader is gone",
+        "the leader after the old one has left",
         "Kafka takes anybody, in the order of a hash table; here it is the member that "
         "joined first.",
         is_election,
         ends_script=True,
     ),
     Intended(
-        "a sync that waits when its member leaves",
+        "a SyncGroup that waits when its member leaves",
         "Kafka never answers it; here the member is unknown.",
         is_forgotten_sync,
         ends_script=True,
@@ -159,7 +159,7 @@ MIXED = [
 ]
 SELDOM = [
     Intended(
-        "groups of nothing",
+        "empty simple groups",
         "A group that a refused commit named, or whose last offset was deleted, stays in "
         "Kafka's memory; here it is not there.",
         is_a_group_of_nothing,
@@ -179,38 +179,38 @@ SELDOM = [
         ends_script=True,
     ),
     Intended(
-        "a classic client that a consumer group without members refuses",
+        "a classic client that is refused by a consumer group without members",
         "Kafka forgets the group all the same, and its epochs begin again; here a refusal "
         "changes nothing.",
         is_beginning_anew,
         ends_script=True,
     ),
     Intended(
-        "who waits in a group that turns away one member too many",
+        "the waiting members of a group that refuses a member because it is full",
         "On Kafka the others wait for the deadline; here they go on at once, for nobody "
         "is missing.",
         is_wait_for_nobody,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer "
-        "protocol amid a rebalance",
+        "the generation when a classic client replaces the last consumer-protocol "
+        "member during a rebalance",
         "Kafka answers that join at once with generation 0, which no sync can name; here "
         "it waits for the next generation.",
         is_downgrade_by_successor,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer "
-        "protocol amid a rebalance",
+        "the generation when a classic client replaces the last consumer-protocol "
+        "member during a rebalance",
         "So two clients of that one instance fence each other in another order: on Kafka "
         "the first one has to join twice.",
         is_another_rival,
         ends_script=True,
     ),
     Intended(
-        "the generation when a classic client takes the last place of the consumer "
-        "protocol amid a rebalance",
+        "the generation when a classic client replaces the last consumer-protocol "
+        "member during a rebalance",
         "So a group that is full by then has room for whoever joins first; on Kafka for "
         "the members it has.",
         is_who_came_first,

@@ -1,8 +1,8 @@
 """An application as a simulated process: a real group member, and a script that uses its
 partitions.
 
-This is the simulator's driver of a member of either protocol; `client.session.Session` is the real
-one. `Reader` and `Worker` have the script. The observer sees which partitions the script uses.
+It drives a member of either protocol, in place of `client/group_membership.py`. `Reader` and
+`Worker` have the script. The observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping

@@ -13,26 +13,25 @@ from typing import Any, NamedTuple
 from apportion.assign.assignors import ASSIGNORS
 
 FAULTS = {
-    "broker-crash": "the broker dies, and comes back with what its disk had kept",
-    "broker-pause": "the broker stands still, and goes on",
+    "broker-crash": "the broker crashes, and restarts with what was on its disk",
+    "broker-pause": "the broker is paused, and continues",
     "disk-refuses": "the broker's disk refuses the next flushes",
-    "crash": "an application dies without a word, and a new process takes its place",
+    "crash": "an application crashes without leaving its group, and a new process replaces it",
     "restart": "an application leaves and comes back",
     "replace": (
-        "a new version of an application, with a checkpoint of its own, takes the place of "
-        "the old one"
+        "a new version of an application, with a checkpoint of its own, replaces the old one"
     ),
     "roll": "every application is restarted, one after the other",
-    "pause": "an application stands still, perhaps for longer than its session, and goes on",
-    "slow": "an application needs ten times as long for its work",
+    "pause": "an application is paused, perhaps for longer than its session timeout",
+    "slow": "an application takes ten times as long for its work",
     "cut": "nothing passes between an application and the broker",
-    "half-open-up": "what an application says does not reach the broker, but answers reach it",
-    "half-open-down": "the broker hears an application, which hears nothing",
-    "lost-reply": "an answer is lost with its connection",
-    "clock-jump": "the wall clock of a process is set anew",
-    "more-partitions": "a topic gets partitions",
+    "half-open-up": "an application's requests do not reach the broker, but responses arrive",
+    "half-open-down": "an application's requests reach the broker, but responses are lost",
+    "lost-reply": "a response is lost with its connection",
+    "clock-jump": "the wall clock of a process is set to another time",
+    "more-partitions": "partitions are added to a topic",
     "topic-again": "a topic is deleted and created again under its name",
-    "subscribe": "an application changes the topics that it wants",
+    "subscribe": "an application changes its subscription",
     "switch": "an application leaves, and comes back with the other protocol",
     "switch-all": "every application does so, one after the other",
     "stray": "a query with another table begins in the workers' group",

@@ -83,7 +83,7 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     return tuple(found)
 
 
-class Routes:
+class NetworkClient:
     """The brokers of one cluster and the connections to them."""
 
     def __init__(
@@ -182,12 +182,12 @@ class Routes:
             connection.close()
 
     def _ask_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
-        patience = RetryTimer(timeout_ms)
+        retry_timer = RetryTimer(timeout_ms)
         known = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
         failure = Disconnected("no broker is known")
         for address in known:
             try:
-                return self._ask(address, request, patience.left_ms(), version)
+                return self._ask(address, request, retry_timer.left_ms(), version)
             except Disconnected as error:
                 failure = error
         raise failure
@@ -290,15 +290,15 @@ class Routes:
     def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
         """Fetch and cache metadata of these topics, including their absence."""
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        patience = RetryTimer(min(self.timeout_ms, 10_000))
+        retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
-            answer: MetadataResponse = self.call(request, timeout_ms=patience.left_ms())
+            answer: MetadataResponse = self.call(request, timeout_ms=retry_timer.left_ms())
             refused = self._absorb(answer)
             if refused is None:
                 break
             if reaction("Metadata", refused.code) is not Reaction.RETRY:
                 raise refused
-            patience.pause(refused)
+            retry_timer.pause(refused)
         for gone in wanted:
             known = (
                 self._topics.named(gone.name)

@@ -1,9 +1,10 @@
 """A group member that runs on its own threads: heartbeats go on while its owner works.
 
-The owner reads `status()`, an immutable snapshot, at any time. When `status().target` differs from
-`status().owned`, it stops using what it must, starts what it may, and calls `adopt`; only then is
-the change acknowledged to the coordinator. `commit` and `committed` carry the member's id and
-epoch, so the coordinator refuses an owner that has been replaced. One owner, any number of readers.
+The owner is the code behind a `Consumer`, or a Spark query. It reads `status()`, an immutable
+snapshot, at any time. When `status().target` differs from `status().owned`, it stops using what was
+revoked, starts what was added, and calls `adopt`; only then is the change acknowledged to the
+coordinator. `commit` and `committed` carry the member's id and epoch, so the coordinator refuses an
+owner that has been replaced. One owner, any number of readers.
 """
 
 import logging
@@ -13,11 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from apportion.client.answers import answer_query
 from apportion.client.cluster import Cluster
-from apportion.client.connection import Disconnected
+from apportion.client.member_requests import MemberRequests
 from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
-from apportion.client.routing import RetryTimer
+from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
@@ -27,9 +27,7 @@ from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import (
     Action,
     Adopted,
-    Answered,
     Assignment,
-    CoordinatorFound,
     Event,
     Failed,
     FetchMetadata,
@@ -38,7 +36,6 @@ from apportion.member.membership import (
     Left,
     Lost,
     MembershipState,
-    MetadataFetched,
     Offer,
     Polled,
     QueryCluster,
@@ -46,7 +43,6 @@ from apportion.member.membership import (
     ShutDownApplication,
     Subscribe,
     TaskOffsetSums,
-    Unanswered,
     View,
 )
 from apportion.member.reactions import Reaction, reaction
@@ -57,13 +53,14 @@ from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
-SAID_AGAIN_S = 30.0
-# a classic member may wait for its group, look up topics and say goodbye at the same time
-AT_ONCE = 3
+SAME_LINE_AFTER_S = 30.0
+# A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
+# same time.
+CLASSIC_CONCURRENT_CALLS = 3
 
 
-class Session:
-    """The membership of one owner in one group."""
+class GroupMembership:
+    """One member of one group: its machine, its threads, and the owner's calls to it."""
 
     def __init__(
         self,
@@ -76,12 +73,12 @@ class Session:
         before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Nothing runs yet. protocol: "consumer" (KIP-848), "classic", or "streams", a classic
-        group of Kafka Streams.
+        """Build the member's machine; no thread runs before `start`.
 
-        before_join: called once, on a thread of the session, when the coordinator is known and has
-        heard nothing of the member yet; with AnotherSink the member does not join, and `refusal`
-        says why.
+        protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
+        before_join: called once, on a background thread, when the coordinator is known and before
+        it hears of the member; if it raises AnotherSink, the member does not join, and `refusal`
+        holds the error.
         settings: fields of the KIP-848 member's `Settings`, or of `ClassicSettings`, such as
         instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
@@ -96,23 +93,22 @@ class Session:
         self._history: deque[MembershipEvent] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
-        self.refusal: AnotherSink | None = None  # what `before_join` has raised
-        self._before_join = before_join
+        self._requests = MemberRequests(
+            cluster, group_id, self.settings.request_timeout_ms, before_join
+        )
         self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member,
-            self._act,
+            self._perform,
             self._publish,
-            self._crashed,
-            errands=1 if protocol == "consumer" else AT_ONCE,
+            self._record_crash,
+            concurrent_calls=1 if protocol == "consumer" else CLASSIC_CONCURRENT_CALLS,
         )
 
     # the owner's side
 
     def start(self) -> None:
-        """Join the group; the session's threads keep the member in it until `leave` or the end of
-        the process.
-        """
+        """Join the group; threads keep the member in it until `leave` or the process ends."""
         self._driver.start(f"apportion-{self.settings.group_id}")
         self._driver.post(Subscribe(self._topics))
 
@@ -129,9 +125,7 @@ class Session:
             return self._status
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
-        """Return the first status for which `ready` holds, or the present one after
-        `timeout_ms`.
-        """
+        """Return the first status for which `ready` holds, or the present one at the timeout."""
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
             while (
@@ -142,22 +136,20 @@ class Session:
                 self._changed.wait(left)
         return self.status()
 
-    def wait_for_news(self, timeout_ms: int) -> View:
-        """Return the first status that differs from the present one, or that one again after
-        `timeout_ms`.
-        """
-        seen = self.status()
-        return self.wait(lambda view: view != seen, timeout_ms)
+    def wait_for_change(self, timeout_ms: int) -> View:
+        """Return the first status that differs from the present one, or that one at the timeout."""
+        before = self.status()
+        return self.wait(lambda view: view != before, timeout_ms)
 
-    def resolve_names(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
-        """Return the partitions with their topics' names, in order, without topics that the cluster
-        does not know.
+    def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
+        """Return the partitions with their topics' names, in order.
 
-        Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it
-        cannot.
+        KIP-848 assigns partitions by topic id. Those of topics that the cluster does not know are
+        left out. Asks the cluster only for ids that it has not seen. Raises Refused or
+        Disconnected.
         """
-        topics = self.cluster.topics_by_id(partition.topic_id for partition in held)
-        named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
+        topics = self.cluster.topics_by_id(each.topic_id for each in partitions)
+        named = ((topics.with_id(each.topic_id), each.partition) for each in partitions)
         return tuple(
             sorted(
                 TopicIdPartition(topic.name, topic.id, number)
@@ -166,17 +158,17 @@ class Session:
             )
         )
 
-    def adopt(self, incarnation: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
-        """Use exactly `held` from now on, and acknowledge it to the coordinator at once.
+    def adopt(self, incarnation: int, owned: Iterable[IdPartition | TopicIdPartition]) -> None:
+        """Own exactly these partitions from now on, and acknowledge that to the coordinator.
 
-        incarnation: that of the status which `held` was taken from. Nothing happens if the member
-        has lost its membership since, or if `held` contains what the coordinator revoked since: the
-        next status shows it.
+        incarnation: that of the status whose target was applied. Nothing happens if the member has
+        lost its membership since, or if `owned` contains partitions that the coordinator has
+        revoked since: the next status shows it.
         """
-        mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
+        adopted = tuple(sorted({IdPartition(each.topic_id, each.partition) for each in owned}))
         self._post_and_wait(
-            Adopted(incarnation, mine),
-            lambda view: view.incarnation != incarnation or view.owned == mine,
+            Adopted(incarnation, adopted),
+            lambda view: view.incarnation != incarnation or view.owned == adopted,
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -192,15 +184,18 @@ class Session:
         with self._changed:
             return self.status(), self._tasks
 
-    def report(self, progress: TaskOffsetSums | ShutDownApplication) -> None:
-        """Send this to the Kafka Streams group with the next JoinGroup.
+    def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
+        """Send this to the Kafka Streams group, in the subscription of the next JoinGroup.
 
-        ShutDownApplication starts a rebalance.
+        ShutDownApplication starts a rebalance (KIP-671).
         """
-        self._driver.post(progress)
+        self._driver.post(task_state)
 
     def touch(self) -> None:
-        """Tell the member that its owner is alive. Needed only with `poll_limit_ms`."""
+        """Show the member that its owner polls. Needed only with `poll_limit_ms`.
+
+        Without it the member leaves the group after max.poll.interval.ms, as Kafka's consumers do.
+        """
         self._driver.post(Polled())
 
     def commit(
@@ -209,59 +204,55 @@ class Session:
         *,
         incarnation: int | None = None,
         metadata: str = "",
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
         """Commit offsets as this member, at its present epoch.
 
-        incarnation: the one in which the owner held these partitions; a later one may not commit
-        for it.
+        incarnation: the one in which the partitions were owned; a later one may not commit for it.
         None: the present one. Raises Refused (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) if the member
-        is not, or no longer, the one that may commit.
+        may not, or may no longer, commit.
         """
         if offsets:
             self._as_member(
-                lambda who, left: self.cluster.commit(
-                    self._group, offsets, who, metadata=metadata, patience_ms=left
+                lambda membership, left_ms: self.cluster.commit(
+                    self._group, offsets, membership, metadata=metadata, timeout_ms=left_ms
                 ),
-                patience_ms,
+                timeout_ms,
                 incarnation,
             )
 
     def committed(
         self,
-        places: Iterable[TopicIdPartition],
+        partitions: Iterable[TopicIdPartition],
         *,
         incarnation: int | None = None,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, int | None]:
-        """Return the committed offset of each partition, None where there is none, fetched as this
-        member.
-        """
-        return {
-            place: one.offset
-            for place, one in self.committed_offsets(
-                places, incarnation=incarnation, patience_ms=patience_ms
-            ).items()
-        }
+        """Fetch the committed offset of each partition as this member; None where there is none."""
+        offsets = self.committed_offsets(partitions, incarnation=incarnation, timeout_ms=timeout_ms)
+        return {partition: each.offset for partition, each in offsets.items()}
 
     def committed_offsets(
         self,
-        places: Iterable[TopicIdPartition],
+        partitions: Iterable[TopicIdPartition],
         *,
         incarnation: int | None = None,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """Return the committed offset of each partition with its metadata, fetched as this
-        member.
-        """
-        wanted = tuple(places)
+        """Fetch the committed offset of each partition, with its metadata, as this member."""
+        requested = tuple(partitions)
         return self._as_member(
-            lambda who, left: self.cluster.committed_offsets(
-                self._group, wanted, who, patience_ms=left
+            lambda membership, left_ms: self.cluster.committed_offsets(
+                self._group, requested, membership, timeout_ms=left_ms
             ),
-            patience_ms,
+            timeout_ms,
             incarnation,
         )
+
+    @property
+    def refusal(self) -> AnotherSink | None:
+        """The error with which `before_join` kept the member out of the group."""
+        return self._requests.refusal
 
     def history(self) -> tuple[MembershipEvent, ...]:
         """Return the last `history_limit` events of the membership, oldest first."""
@@ -269,12 +260,10 @@ class Session:
             return tuple(self._history)
 
     def leave(self, timeout_ms: int = 3_000, *, for_good: bool = False) -> bool:
-        """Leave the group and stop the threads.
+        """Leave the group and stop the threads; return whether the coordinator confirmed that.
 
-        Return whether the coordinator confirmed it in time.
-
-        A static member (with an instance id) keeps its place for its return, unless it leaves for
-        good.
+        A static member (group.instance.id, KIP-345) keeps its assignment until it returns or its
+        session expires, unless it leaves for good.
         """
         self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
@@ -293,12 +282,14 @@ class Session:
         return self.settings.group_id
 
     def _as_member(
-        self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None
+        self, call: Callable[[Membership, int], V], timeout_ms: int | None, incarnation: int | None
     ) -> V:
-        """Call `ask` as the member, and again in the same incarnation if the epoch has moved on
-        meanwhile.
+        """Call `call` with the member's id and epoch and the milliseconds that are left.
+
+        If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the
+        new one, and call it again: the member still owns its partitions (KIP-848, commits).
         """
-        patience = RetryTimer(self.cluster.timeout_ms if patience_ms is None else patience_ms)
+        retry_timer = RetryTimer(self.cluster.timeout_ms if timeout_ms is None else timeout_ms)
         incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
             view = self.status()
@@ -308,15 +299,15 @@ class Session:
                     f"this member of group {self._group!r} has no place now ({view.state.value})",
                 )
             try:
-                return ask(
+                return call(
                     Membership(view.member_id, view.epoch, self.settings.instance_id),
-                    patience.left_ms(),
+                    retry_timer.left_ms(),
                 )
             except Refused as refused:
                 if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
                     raise
-                if not self._wait_for_new_epoch(view.epoch, min(patience.left_ms(), 1_000)):
-                    patience.pause(refused)
+                if not self._wait_for_new_epoch(view.epoch, min(retry_timer.left_ms(), 1_000)):
+                    retry_timer.pause(refused)
 
     def _wait_for_new_epoch(self, epoch: int, timeout_ms: int) -> bool:
         return self.wait(lambda view: view.epoch != epoch, timeout_ms).epoch != epoch
@@ -327,16 +318,11 @@ class Session:
 
     # the threads' side
 
-    def _act(self, action: Action) -> BlockingCall[Event] | None:
+    def _perform(self, action: Action) -> BlockingCall[Event] | None:
+        """Perform an action of the machine, or return the call that has to wait for a broker."""
         match action:
-            case FindCoordinator():
-                return lambda: self._find_coordinator(action)
-            case SendToCoordinator():
-                return lambda: self._send(action)
-            case FetchMetadata():
-                return lambda: self._fetch_metadata(action)
-            case QueryCluster():
-                return lambda: self._answer_query(action)
+            case FindCoordinator() | SendToCoordinator() | FetchMetadata() | QueryCluster():
+                return lambda: self._requests.send(action)
             case Offer(incarnation, _, revoke, add):
                 self._record("offered", incarnation, revoke, add)
             case Lost(incarnation, lost):
@@ -353,69 +339,10 @@ class Session:
         return None
 
     def _log(self, level: str, text: str) -> None:
-        """Log a line; the same line again only after a while, so that an outage does not fill the
-        log.
-        """
+        """Log a line unless the last one was the same: an outage must not fill the log."""
         if text != self._last_logged or time.monotonic() >= self._log_again_s:
-            self._last_logged, self._log_again_s = text, time.monotonic() + SAID_AGAIN_S
+            self._last_logged, self._log_again_s = text, time.monotonic() + SAME_LINE_AFTER_S
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
-
-    def _find_coordinator(self, action: FindCoordinator) -> Event:
-        self.cluster.forget_coordinator(action.group_id)
-        try:
-            self.cluster.find_coordinator(
-                action.group_id, timeout_ms=self.settings.request_timeout_ms
-            )
-        except Refused as refused:
-            return Unanswered(action.request_id, refused.why, refused.code)
-        except Disconnected as error:
-            return Unanswered(action.request_id, str(error))
-        return (
-            CoordinatorFound(action.request_id)
-            if self._before_join is None
-            else self._run_before_join(self._before_join, action)
-        )
-
-    def _run_before_join(self, look: Callable[[], None], action: FindCoordinator) -> Event:
-        try:
-            look()
-        except AnotherSink as refusal:
-            self.refusal = refusal
-            return Leave()
-        except Disconnected as error:
-            return Unanswered(action.request_id, str(error))
-        except Refused as refused:
-            if refused.code.retriable:
-                return Unanswered(action.request_id, refused.why)
-        self._before_join = None
-        return CoordinatorFound(action.request_id)
-
-    def _send(self, action: SendToCoordinator) -> Event:
-        try:
-            return Answered(
-                action.request_id,
-                self.cluster.call(
-                    action.request, coordinator=self._group, timeout_ms=action.timeout_ms
-                ),
-            )
-        except Disconnected as error:
-            return Unanswered(action.request_id, str(error))
-        except Refused as refused:
-            return Unanswered(action.request_id, refused.why, refused.code)
-
-    def _fetch_metadata(self, action: FetchMetadata) -> Event:
-        try:
-            return MetadataFetched(action.request_id, self.cluster.look_up(action.names))
-        except (Disconnected, Refused) as error:
-            return Unanswered(action.request_id, str(error))
-
-    def _answer_query(self, action: QueryCluster) -> Event:
-        try:
-            return answer_query(self.cluster, self._group, action)
-        except Refused as refused:
-            return Unanswered(action.request_id, refused.why, refused.code)
-        except Disconnected as error:
-            return Unanswered(action.request_id, str(error))
 
     def _record(
         self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = ""
@@ -428,6 +355,7 @@ class Session:
             )
 
     def _publish(self) -> None:
+        """Take a snapshot after a step, for the owner's calls, and wake those that wait."""
         view = self._member.view()
         with self._changed:
             before, self._status = self._status, view
@@ -439,8 +367,8 @@ class Session:
                 and view.state is not MembershipState.LEAVING
                 and view.epoch > 0
             ):
-                revoked = tuple(one for one in before.owned if one not in view.owned)
-                added = tuple(one for one in view.owned if one not in before.owned)
+                revoked = tuple(each for each in before.owned if each not in view.owned)
+                added = tuple(each for each in view.owned if each not in before.owned)
                 self._history.append(
                     MembershipEvent(
                         now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added
@@ -448,7 +376,7 @@ class Session:
                 )
             self._changed.notify_all()
 
-    def _crashed(self, error: BaseException) -> None:
+    def _record_crash(self, error: BaseException) -> None:
         log.error("the session of group %s died", self._group, exc_info=error)
         with self._changed:
             self._crash = error

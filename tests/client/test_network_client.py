@@ -8,8 +8,8 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.routing import RetryTimer, addresses
-from apportion.client.session import Session
+from apportion.client.group_membership import GroupMembership
+from apportion.client.network_client import RetryTimer, addresses
 from apportion.member.membership import MembershipState
 
 
@@ -113,7 +113,7 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(babbler):
 def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        session = Session(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])
+        session = GroupMembership(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])
         session.start()
         view = session.wait(lambda view: False, 400)
         assert (view.state, view.epoch, view.target) == (MembershipState.JOINING, 0, None)

@@ -1,0 +1,96 @@
+"""The requests that a member's machine asks for, each sent once; its outcome is the next event.
+
+These calls block, so `GroupMembership` makes them on threads beside the machine's own. Retries are
+the machine's: it asks again when its backoff is over.
+"""
+
+from collections.abc import Callable
+
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.client.leader_queries import answer_query
+from apportion.errors import Refused
+from apportion.member.batch.sinks import AnotherSink
+from apportion.member.membership import (
+    Answered,
+    CoordinatorFound,
+    Event,
+    FetchMetadata,
+    FindCoordinator,
+    Leave,
+    MetadataFetched,
+    QueryCluster,
+    SendToCoordinator,
+    Unanswered,
+)
+
+Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster
+
+
+class MemberRequests:
+    """The requests of one member. refusal: the error with which `before_join` kept it out."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group_id: str,
+        request_timeout_ms: int,
+        before_join: Callable[[], None] | None,
+    ) -> None:
+        """before_join: see `GroupMembership`."""
+        self._cluster = cluster
+        self._group_id = group_id
+        self._request_timeout_ms = request_timeout_ms
+        self._before_join = before_join
+        self.refusal: AnotherSink | None = None
+
+    def send(self, request: Request) -> Event:
+        """Send the request, wait for its response, and return the event for the machine."""
+        try:
+            match request:
+                case FindCoordinator():
+                    return self._find_coordinator(request)
+                case SendToCoordinator():
+                    response = self._cluster.call(
+                        request.request, coordinator=self._group_id, timeout_ms=request.timeout_ms
+                    )
+                    return Answered(request.request_id, response)
+                case FetchMetadata():
+                    return self._fetch_metadata(request)
+                case QueryCluster():
+                    return answer_query(self._cluster, self._group_id, request)
+        except Refused as refused:
+            return Unanswered(request.request_id, refused.why, refused.code)
+        except Disconnected as error:
+            return Unanswered(request.request_id, str(error))
+
+    def _find_coordinator(self, request: FindCoordinator) -> Event:
+        # The machine asks because the coordinator it knew has moved or does not answer.
+        self._cluster.forget_coordinator(request.group_id)
+        self._cluster.find_coordinator(request.group_id, timeout_ms=self._request_timeout_ms)
+        if self._before_join is not None:
+            return self._check_before_join(self._before_join, request)
+        return CoordinatorFound(request.request_id)
+
+    def _check_before_join(self, check: Callable[[], None], request: FindCoordinator) -> Event:
+        """Call `before_join` until it has had an answer; the member joins only after that."""
+        try:
+            check()
+        except AnotherSink as refusal:
+            self.refusal = refusal
+            return Leave()
+        except Disconnected as error:
+            return Unanswered(request.request_id, str(error))
+        except Refused as refused:
+            if refused.code.retriable:
+                return Unanswered(request.request_id, refused.why)
+            # An error that no retry mends does not keep the member out: the join will meet it.
+        self._before_join = None
+        return CoordinatorFound(request.request_id)
+
+    def _fetch_metadata(self, request: FetchMetadata) -> Event:
+        try:
+            return MetadataFetched(request.request_id, self._cluster.look_up(request.names))
+        except (Disconnected, Refused) as error:
+            # Without the code: an error of a topic's metadata must not end the membership.
+            return Unanswered(request.request_id, str(error))

@@ -1,0 +1,373 @@
+"""Read and write the logs of partitions: ListOffsets, Fetch and Produce, each to the leader.
+
+Every operation retries what `member/reactions.py` calls retriable until its timeout, then raises
+the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from apportion.client.connection import Disconnected
+from apportion.client.network_client import Leader, NetworkClient, RetryTimer
+from apportion.client.visible import visible
+from apportion.errors import Code, Refused
+from apportion.member.batch.plan import EARLIEST, LATEST
+from apportion.member.reactions import Reaction, reaction
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+FETCH_BYTES = 8 << 20
+LEAST_FETCH_BYTES = 64 << 10
+# Before the first response shows the real size: `fetch_range` asks for about as many bytes as its
+# range needs, and not for everything that follows the range.
+GUESSED_RECORD_BYTES = 256
+RANGE_FETCH_WAIT_MS = 500
+V = TypeVar("V")
+
+
+class Fetch(NamedTuple):
+    """One partition's part of a Fetch response.
+
+    batches: visible data; the first may begin below the requested position. next_offset: the
+    position to fetch next.
+    log_start, stable_end: the bounds of what can be read now.
+    code: OFFSET_OUT_OF_RANGE, or a retriable code (the position stays); NONE otherwise.
+    """
+
+    batches: tuple[memoryview, ...]
+    next_offset: int
+    log_start: int
+    stable_end: int
+    code: Code
+
+
+class PartitionLogs(NetworkClient):
+    """The logs of a cluster's partitions, as `Cluster` reads and writes them."""
+
+    # ListOffsets
+
+    def list_offsets(
+        self,
+        partitions: Iterable[TopicIdPartition],
+        timestamp: int,
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicIdPartition, int]:
+        """Return the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms.
+
+        LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
+        """
+        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
+        offsets: dict[TopicIdPartition, int] = {}
+        missing = dict.fromkeys(partitions)
+        while missing:
+            failure = self._for_each_leader(
+                missing,
+                lambda node, leaders: self._list_offsets(
+                    node, leaders, timestamp, offsets, retry_timer.left_ms()
+                ),
+            )
+            missing = dict.fromkeys(each for each in missing if each not in offsets)
+            if missing:
+                retry_timer.pause(
+                    failure
+                    or Refused(
+                        Code.UNKNOWN_SERVER_ERROR,
+                        "the broker left partitions out of its ListOffsets response",
+                    )
+                )
+        return offsets
+
+    def _list_offsets(
+        self,
+        node: int,
+        leaders: dict[TopicIdPartition, Leader],
+        timestamp: int,
+        offsets: dict[TopicIdPartition, int],
+        timeout_ms: int,
+    ) -> Refused | None:
+        """Send one ListOffsets request; add to `offsets`, and return the last retriable error."""
+        topics = tuple(
+            ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(
+                    ListOffsetsPartition(
+                        partition_index=partition.partition,
+                        current_leader_epoch=leader.epoch,
+                        timestamp=timestamp,
+                    )
+                    for partition, leader in partitions
+                ),
+            )
+            for (topic, _), partitions in _by_topic(leaders).items()
+        )
+        response = self.call(
+            ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics),
+            node=node,
+            timeout_ms=timeout_ms,
+        )
+        by_name = {(partition.topic, partition.partition): partition for partition in leaders}
+        failure = None
+        for topic in response.topics:
+            for result in topic.partitions:
+                partition = by_name[topic.name, result.partition_index]
+                if result.error_code == Code.NONE:
+                    offsets[partition] = result.offset
+                else:
+                    failure = self._retriable_or_raise("ListOffsets", result.error_code, partition)
+        return failure
+
+    def _for_each_leader(
+        self,
+        partitions: Iterable[TopicIdPartition],
+        send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
+    ) -> Exception | None:
+        """Call `send` once for each leader; return the last retriable error."""
+        failure: Exception | None = None
+        by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
+        for partition in partitions:
+            try:
+                leader = self.leader(partition)
+                by_node.setdefault(leader.node_id, {})[partition] = leader
+            except Disconnected as error:
+                failure = error
+            except Refused as error:
+                # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
+                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                    raise
+                failure = error
+        for node, leaders in by_node.items():
+            try:
+                failure = send(node, leaders) or failure
+            except Disconnected as error:
+                # The leader may have moved to another broker when this one went down.
+                for partition in leaders:
+                    self.forget_leader(partition)
+                failure = error
+        return failure
+
+    def _retriable_or_raise(
+        self, api: str, error_code: int, partition: TopicIdPartition
+    ) -> Refused:
+        """Return the error if it is retriable, else raise it; forget a leader that moved."""
+        code = Code.of(error_code)
+        refused = Refused(code, f"{api} of {partition}: {code.sentence}")
+        meant = reaction(api, code)
+        if meant is Reaction.REFRESH_METADATA:
+            self.forget_leader(partition)
+        elif meant is not Reaction.RETRY:
+            raise refused
+        return refused
+
+    # Fetch
+
+    def fetch(
+        self,
+        positions: Mapping[TopicIdPartition, int],
+        *,
+        max_wait_ms: int,
+        max_bytes: int = FETCH_BYTES,
+    ) -> dict[TopicIdPartition, Fetch]:
+        """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
+
+        A partition whose leader did not answer is left out. For `Consumer.poll`.
+        """
+        fetched: dict[TopicIdPartition, Fetch] = {}
+
+        def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
+            # One leader after the other: the waits add up, so they share `max_wait_ms`, and nobody
+            # waits any more once there is something to return.
+            wait_ms = (
+                0
+                if any(fetch.batches for fetch in fetched.values())
+                else max_wait_ms // max(1, len(self._nodes))
+            )
+            fetched.update(
+                self._fetch(
+                    node,
+                    {
+                        partition: (positions[partition], each)
+                        for partition, each in leaders.items()
+                    },
+                    wait_ms,
+                    max_bytes,
+                )
+            )
+
+        failure = self._for_each_leader(positions, send)
+        if failure is not None and not fetched:
+            raise failure
+        return fetched
+
+    def _fetch(
+        self,
+        node: int,
+        positions: dict[TopicIdPartition, tuple[int, Leader]],
+        wait_ms: int,
+        max_bytes: int,
+        end: int | None = None,
+    ) -> dict[TopicIdPartition, Fetch]:
+        """Send one Fetch request; batches that start at or after `end` are left out."""
+        topics = tuple(
+            FetchTopic(
+                topic=topic,
+                topic_id=topic_id,
+                partitions=tuple(
+                    FetchPartition(
+                        partition=partition.partition,
+                        current_leader_epoch=leader.epoch,
+                        fetch_offset=position,
+                        partition_max_bytes=max_bytes,
+                    )
+                    for partition, (position, leader) in partitions
+                ),
+            )
+            for (topic, topic_id), partitions in _by_topic(positions).items()
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics
+        )
+        response = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
+        if response.error_code != Code.NONE:
+            code = Code.of(response.error_code)
+            raise Refused(code, f"fetch from broker {node}: {code.sentence}")
+        fetched: dict[TopicIdPartition, Fetch] = {}
+        for topic in response.responses:
+            for data in topic.partitions:
+                partition = next(
+                    each
+                    for each in positions
+                    if _is_named(each, topic.topic, topic.topic_id, data.partition_index)
+                )
+                fetched[partition] = self._to_fetch(partition, positions[partition][0], data, end)
+        return fetched
+
+    def _to_fetch(
+        self, partition: TopicIdPartition, position: int, data: PartitionData, end: int | None
+    ) -> Fetch:
+        """Return one partition's part of a Fetch response; raise an error that no retry mends."""
+        code = Code.of(data.error_code)
+        # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
+        if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
+            self._retriable_or_raise("Fetch", code, partition)
+        seen = visible(data.records or b"", data.aborted_transactions or (), position, end)
+        return Fetch(
+            seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code
+        )
+
+    def fetch_range(
+        self,
+        partition: TopicIdPartition,
+        start: int,
+        end: int,
+        *,
+        timeout_ms: int | None = None,
+        max_bytes: int = FETCH_BYTES,
+    ) -> Iterator[memoryview]:
+        """Yield every visible batch with records in [start, end), in order, each once.
+
+        The caller trims the ends. For a task of a Spark micro-batch.
+
+        Raises Refused(OFFSET_OUT_OF_RANGE) if the range no longer exists, and the last error if
+        nothing comes for `timeout_ms`: it never ends early without one.
+        """
+        position = start
+        limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        retry_timer = RetryTimer(limit_ms)
+        record_bytes: float = GUESSED_RECORD_BYTES
+        while position < end:
+            fetch_bytes = min(
+                max(int((end - position) * record_bytes * 1.1), LEAST_FETCH_BYTES), max_bytes
+            )
+            try:
+                leader = self.leader(partition)
+                fetch = self._fetch(
+                    leader.node_id,
+                    {partition: (position, leader)},
+                    RANGE_FETCH_WAIT_MS,
+                    fetch_bytes,
+                    end,
+                )[partition]
+            except Disconnected as error:
+                self.forget_leader(partition)
+                retry_timer.pause(error)
+                continue
+            except Refused as error:
+                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                    raise
+                retry_timer.pause(error)
+                continue
+            if fetch.code is Code.OFFSET_OUT_OF_RANGE:
+                raise self._range_is_gone(partition, position, (start, end))
+            yield from fetch.batches
+            if fetch.next_offset > position:
+                size_bytes = sum(map(len, fetch.batches))
+                record_bytes = size_bytes / (fetch.next_offset - position) or record_bytes
+                # The timeout is for silence: with every step forward it starts anew.
+                position, retry_timer = fetch.next_offset, RetryTimer(limit_ms)
+            else:
+                code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
+                why = f"{partition}: nothing came at offset {position} of [{start}, {end})"
+                retry_timer.pause(Refused(code, why))
+
+    def _range_is_gone(
+        self, partition: TopicIdPartition, position: int, range_: tuple[int, int]
+    ) -> Refused:
+        """Return the error of a range that the log does not hold, with what the log holds."""
+        log_start = self.list_offsets([partition], EARLIEST)[partition]
+        log_end = self.list_offsets([partition], LATEST)[partition]
+        return Refused(
+            Code.OFFSET_OUT_OF_RANGE,
+            f"{partition}: offset {position} of [{range_[0]}, {range_[1]}) is not there; the log "
+            f"holds [{log_start}, {log_end})",
+        )
+
+    # Produce
+
+    def produce(self, partition: TopicIdPartition, batch: bytes) -> int:
+        """Append a batch with acks=all; return the offset of its first record.
+
+        A batch without a producer id may be appended twice if a response is lost.
+        """
+        retry_timer = RetryTimer(self.timeout_ms)
+        data = TopicProduceData(
+            name=partition.topic,
+            topic_id=partition.topic_id,
+            partition_data=(PartitionProduceData(index=partition.partition, records=batch),),
+        )
+        request = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(data,))
+        while True:
+            try:
+                node = self.leader(partition).node_id
+                response = self.call(request, node=node, timeout_ms=retry_timer.left_ms())
+            except Disconnected as error:
+                self.forget_leader(partition)
+                retry_timer.pause(error)
+                continue
+            result = response.responses[0].partition_responses[0]
+            if result.error_code == Code.NONE:
+                return int(result.base_offset)
+            retry_timer.pause(self._retriable_or_raise("Produce", result.error_code, partition))
+
+
+def _is_named(partition: TopicIdPartition, topic: str, topic_id: bytes, number: int) -> bool:
+    """Return whether a response means this partition: Fetch names topics by id since version 13."""
+    return partition.partition == number and (
+        partition.topic == topic if topic else partition.topic_id == bytes(topic_id)
+    )
+
+
+def _by_topic(
+    values: Mapping[TopicIdPartition, V],
+) -> dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]]:
+    """Group values by their partition's topic, as requests are laid out."""
+    topics: dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]] = {}
+    for partition, value in values.items():
+        topics.setdefault((partition.topic, partition.topic_id), []).append((partition, value))
+    return topics
