@@ -26,9 +26,9 @@ CREATE_TOPICS_VERSION, CREATE_PARTITIONS_VERSION, DELETE_TOPICS_VERSION, PRODUCE
     3,
     6,
     12,
-)  # the versions that are spoken
+)  # the request versions that these processes use
 RETRY_MS = 300
-MONITOR_ROUNDS = 30  # a history has about twice as many rounds: they are that far apart at most
+MONITOR_ROUNDS = 30  # at least; the pauses are random, so there are about twice as many
 FINAL_CODES = (
     Code.NONE,
     Code.TOPIC_ALREADY_EXISTS,
@@ -163,8 +163,8 @@ class RecordProducer(Client):
         answer = yield SendRequest(request, PRODUCE_VERSION)
         if answer is None:
             return False
-        said = answer.responses[0].partition_responses[0]
-        return said.error_code == Code.NONE
+        result = answer.responses[0].partition_responses[0]
+        return result.error_code == Code.NONE
 
 
 class OffsetMonitor(Client):
@@ -193,13 +193,13 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except NoAnswer:
                 continue
-            places = [
+            partitions = [
                 TopicIdPartition(topic.name, topic.id, index)
                 for topic in topics
                 for index in range(topic.partitions)
             ]
             for group in self._groups:
-                yield SendRequest(fetch_request(group, places), OFFSET_FETCH_VERSION)
+                yield SendRequest(fetch_request(group, partitions), OFFSET_FETCH_VERSION)
                 yield SendRequest(
                     ConsumerGroupDescribeRequest(group_ids=(group,)),
                     CONSUMER_GROUP_DESCRIBE_VERSION,

@@ -31,8 +31,9 @@ MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last 
 
 
 class PendingRequest:
-    """A request that the broker has read and not answered. since_ms: when it came, on the broker's
-    clock.
+    """A request that the broker has read and not answered.
+
+    since_ms: when it came, on the broker's clock.
     """
 
     __slots__ = ("channel", "connection", "link", "request", "since_ms", "version")
@@ -77,7 +78,7 @@ class BrokerProcess(SimulatedProcess):
         # tickets whose connection closed before the reply
         self._closed_unanswered: dict[Ticket, bool] = {}
         self._is_flushing = False
-        self._was_refused = False  # the last flush failed: the node pauses before it tries again
+        self._was_refused = False  # whether the last flush failed: the node pauses before the next
         # while it is down its host is down too: nothing refuses connections
         self._drops_packets = False
         self._alarm = Timer(self, self._on_timer)

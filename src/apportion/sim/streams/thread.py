@@ -1,5 +1,4 @@
-"""One stream thread of a Kafka Streams application: a real Streams member, and the work of its
-tasks.
+"""One stream thread of a Kafka Streams application: a real Streams member with simulated work.
 
 The work is what a group can see of word count: the active task of a store writes to its changelog,
 and standby and restoring tasks read it. A thread closes as Kafka Streams does: without LeaveGroup,
