@@ -16,43 +16,43 @@ TARGET_MS = 10
 
 
 def milliseconds(call: Callable[[], object], times: int = 15) -> float:
-    """The median time of a call, after one that does not count."""
+    """Return the median time of a call, after one that does not count."""
     call()
-    spent = []
+    times_ms = []
     for _ in range(times):
         start = perf_counter()
         call()
-        spent.append((perf_counter() - start) * 1e3)
-    return median(spent)
+        times_ms.append((perf_counter() - start) * 1e3)
+    return median(times_ms)
 
 
 def homogeneous() -> dict[str, float]:
-    """The first assignment, one member that joins, one that leaves."""
-    nobody = np.full(PARTITIONS, -1, np.int32)
-    owner = uniform_homogeneous(nobody, MEMBERS)
-    gone = MEMBERS // 2
-    left = np.where(owner == gone, -1, owner - (owner > gone)).astype(np.int32)
+    """Return the times of the first assignment, of one join, and of one leave."""
+    no_owner = np.full(PARTITIONS, -1, np.int32)
+    owner = uniform_homogeneous(no_owner, MEMBERS)
+    left_member = MEMBERS // 2
+    after_leave = np.where(owner == left_member, -1, owner - (owner > left_member)).astype(np.int32)
     return {
-        "uniform_first_ms": milliseconds(lambda: uniform_homogeneous(nobody, MEMBERS)),
+        "uniform_first_ms": milliseconds(lambda: uniform_homogeneous(no_owner, MEMBERS)),
         "uniform_join_ms": milliseconds(lambda: uniform_homogeneous(owner, MEMBERS + 1)),
-        "uniform_leave_ms": milliseconds(lambda: uniform_homogeneous(left, MEMBERS - 1)),
+        "uniform_leave_ms": milliseconds(lambda: uniform_homogeneous(after_leave, MEMBERS - 1)),
     }
 
 
 def heterogeneous() -> float:
-    """One member joins 1,000 others; each wants 10 of 100 topics of 1,000 partitions."""
+    """Return the time of one join to 1,000 members with 10 of 100 topics of 1,000 partitions."""
     random = np.random.default_rng(1)
-    wants = [random.choice(100, 10, replace=False) for _ in range(1_001)]
+    subscribed_topics = [random.choice(100, 10, replace=False) for _ in range(1_001)]
     starts = np.arange(0, 100_001, 1_000, dtype=np.int32)
     owner = uniform_heterogeneous(
-        np.full(100_000, -1, np.int32), starts, Subscriptions.of(wants[:-1])
+        np.full(100_000, -1, np.int32), starts, Subscriptions.of(subscribed_topics[:-1])
     )
-    joined = Subscriptions.of(wants)
+    joined = Subscriptions.of(subscribed_topics)
     return milliseconds(lambda: uniform_heterogeneous(owner, starts, joined))
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of `make bench`."""
+    """Return the rows of `make bench`."""
     rows = [
         {"name": name, "value": value, "unit": "ms", "target": TARGET_MS, "better": "lower"}
         for name, value in homogeneous().items()

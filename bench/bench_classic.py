@@ -1,8 +1,7 @@
-"""A thousand members of one classic group join and sync, each on its own connection: what that
-costs the whole server.
+"""What a thousand joining members of one classic group cost the whole server.
 
-The load is this process: it encodes and decodes for all members, and no member waits for another
-but at the group's own barriers.
+Each has a connection of its own, and all are in this process. No member waits for another one,
+except where the coordinator makes it wait for JoinGroup and SyncGroup.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.bench_server import Served, served
+from bench.bench_server import ServerProcess, running_server
 
 from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -29,7 +28,7 @@ from apportion.wire.table import decode_response, encode_request
 
 MEMBERS = 1_000
 PARTITIONS = 10  # of each member
-DELAY_MS = 1_000  # the group waits so long for more members before its first generation
+INITIAL_DELAY_MS = 1_000  # group.initial.rebalance.delay.ms
 ROUNDS = 3
 
 
@@ -44,22 +43,22 @@ class Member:
         self.generation = -1
 
     def send(self, request: Any, version: int) -> None:
-        """The request is on its way."""
-        self.asked = (type(request), version)
+        """Send a request."""
+        self.in_flight = (type(request), version)
         self.peer.sendall(encode_request(request, version, 1, "bench"))
 
-    def answer_or_none(self) -> Any:
-        """The answer, if all of it has come."""
-        found = self.frames.feed(self.peer.recv(1 << 18))
-        return decode_response(*self.asked, found[0])[1] if found else None
+    def response_or_none(self) -> Any:
+        """Return the response if all of it has arrived."""
+        frames = self.frames.feed(self.peer.recv(1 << 18))
+        return decode_response(*self.in_flight, frames[0])[1] if frames else None
 
     def join(self) -> None:
-        """It asks to be in the next generation."""
-        said = consumer_serde.encode(
+        """Send JoinGroup."""
+        metadata = consumer_serde.encode(
             ConsumerProtocolSubscription(topics=("bench",), user_data=None)
         )
         protocols = tuple(
-            JoinGroupRequestProtocol(name=name, metadata=said)
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
             for name in ("cooperative-sticky", "range")
         )
         request = JoinGroupRequest(
@@ -73,7 +72,7 @@ class Member:
         self.send(request, 9)
 
     def sync(self, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
-        """It asks for its assignment, and brings everybody's if it leads."""
+        """Send SyncGroup, with the assignments of all members if this one leads."""
         request = SyncGroupRequest(
             group_id="bench",
             generation_id=self.generation,
@@ -85,23 +84,23 @@ class Member:
         self.send(request, 5)
 
 
-def answers(members: list[Member]) -> list[Any]:
-    """What each is told, when all have been told."""
-    told: dict[int, Any] = {}
+def responses_of(members: list[Member]) -> list[Any]:
+    """Wait until every member has a response, and return them in the members' order."""
+    responses: dict[int, Any] = {}
     with selectors.DefaultSelector() as selector:
         for number, member in enumerate(members):
             selector.register(member.peer, selectors.EVENT_READ, number)
-        while len(told) < len(members):
+        while len(responses) < len(members):
             for key, _ in selector.select():
-                answer = members[key.data].answer_or_none()
-                if answer is not None:
-                    told[key.data] = answer
+                response = members[key.data].response_or_none()
+                if response is not None:
+                    responses[key.data] = response
                     selector.unregister(key.fileobj)
-    return [told[number] for number in range(len(members))]
+    return [responses[number] for number in range(len(members))]
 
 
-def assigned(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
-    """Ten partitions for each."""
+def assignments_of(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
+    """Return an assignment with ten partitions for each member."""
     return tuple(
         SyncGroupRequestAssignment(
             member_id=member.member_id,
@@ -122,37 +121,38 @@ def assigned(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
 
 
 def generation(members: list[Member]) -> None:
-    """All are in one generation, and have their assignments."""
+    """Let all members join one generation and get their assignments."""
     for member in members:
         member.join()
-    told = answers(members)
-    assert {(each.error_code, each.generation_id) for each in told} == {
-        (0, told[0].generation_id)
-    }, told[:3]
-    for member, each in zip(members, told, strict=True):
-        member.generation = each.generation_id
-    everything = assigned(members)
-    for member, each in zip(members, told, strict=True):
-        member.sync(everything if each.leader == member.member_id else ())
-    synced = answers(members)
-    assert [bytes(each.assignment) for each in synced] == [
-        bytes(each.assignment) for each in everything
+    joined = responses_of(members)
+    assert {(response.error_code, response.generation_id) for response in joined} == {
+        (0, joined[0].generation_id)
+    }, joined[:3]
+    for member, response in zip(members, joined, strict=True):
+        member.generation = response.generation_id
+    assignments = assignments_of(members)
+    for member, response in zip(members, joined, strict=True):
+        member.sync(assignments if response.leader == member.member_id else ())
+    synced = responses_of(members)
+    assert [bytes(response.assignment) for response in synced] == [
+        bytes(one.assignment) for one in assignments
     ]
 
 
-def spent(broker: Served) -> tuple[float, float]:
-    """Seconds of the server's processor time for the first generation, from the first knock on, and
-    for a second one.
+def processor_seconds(broker: ServerProcess) -> tuple[float, float]:
+    """Return the server's processor time for the first generation and for a second one, in s.
+
+    The first one includes the JoinGroup requests without a member id.
     """
     members = [Member(broker.port) for _ in range(MEMBERS)]
     before = broker.cpu_seconds()
     for member in members:
         member.join()
-    for member, told in zip(members, answers(members), strict=True):
-        member.member_id = told.member_id
+    for member, response in zip(members, responses_of(members), strict=True):
+        member.member_id = response.member_id
     generation(members)
     first = broker.cpu_seconds()
-    generation(members)  # the leader is the first to join again, so the group rebalances
+    generation(members)  # the leader rejoins first, which starts a rebalance
     second = broker.cpu_seconds()
     for member in members:
         member.peer.close()
@@ -160,15 +160,15 @@ def spent(broker: Served) -> tuple[float, float]:
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of the table."""
+    """Return the rows of `make bench`."""
     rounds = []
     for _ in range(ROUNDS):
-        with served(f"group.initial.rebalance.delay.ms={DELAY_MS}") as broker:
-            rounds.append(spent(broker))
-    joining, again = (sorted(each)[ROUNDS // 2] for each in zip(*rounds, strict=True))
+        with running_server(f"group.initial.rebalance.delay.ms={INITIAL_DELAY_MS}") as broker:
+            rounds.append(processor_seconds(broker))
+    joining, rejoining = (sorted(times)[ROUNDS // 2] for times in zip(*rounds, strict=True))
     rows = [
         ("classic_join_sync_s", joining, "s", 2, "lower"),
-        ("classic_rejoin_sync_s", again, "s", None, "lower"),
+        ("classic_rejoin_sync_s", rejoining, "s", None, "lower"),
     ]
     return [
         dict(zip(("name", "value", "unit", "target", "better"), row, strict=True)) for row in rows

@@ -1,5 +1,4 @@
-"""A million commits: what a start pays to read them before and after a cleaning, what that costs,
-and the length of its steps.
+"""The offsets topic with a million commits: recovery before and after its cleaning, and its cost.
 
 Ten partitions a commit, ten thousand in all. Everything is processor time: the disk's part is
 measured by `bench_store.py`.
@@ -29,15 +28,13 @@ LAYOUT = LogSettings(segment_bytes=BrokerSettings().offsets_topic_segment_bytes)
 
 
 def run() -> list[dict[str, Any]]:
-    """Seconds to replay before and after, seconds to clean, and the longest step but for one in a
-    hundred.
-    """
+    """Return the seconds of both replays and of the cleaning, and the p99 of its steps."""
     with tempfile.TemporaryDirectory(dir=".") as root:  # beside the sources: /tmp may be in memory
         disk = RealDisk(root)
-        log = _written(disk)
-        before_s, before_bytes = _replayed(disk), log.size_bytes
-        steps = _cleaned(disk, log)
-        after_s = _replayed(disk)
+        log = _write_log(disk)
+        before_s, before_bytes = _replay(disk), log.size_bytes
+        steps = _clean(disk, log)
+        after_s = _replay(disk)
         after_bytes = log.size_bytes
         disk.close()
     steps.sort()
@@ -54,12 +51,12 @@ def _row(name: str, value: float, unit: str) -> dict[str, Any]:
     return {"name": name, "value": value, "unit": unit, "target": None, "better": "lower"}
 
 
-def _written(disk: RealDisk) -> Log:
+def _write_log(disk: RealDisk) -> Log:
     log = Log.open(disk, "o-0", LAYOUT)
     for first in range(0, COMMITS, PARTITIONS):
         value = encode_value(OffsetCommitValue(offset=first, commit_timestamp=first))
         numbers = [(first + number) % KEYS for number in range(PARTITIONS)]
-        made = [
+        batch_records = [
             (
                 encode_key(records.offset_commit(f"group-{n // 100}", "orders", n % 100, None).key),
                 value,
@@ -67,28 +64,28 @@ def _written(disk: RealDisk) -> Log:
             )
             for n in numbers
         ]
-        batch = encode_batch(made, base_offset=log.next_offset, timestamp_ms=first)
+        batch = encode_batch(batch_records, base_offset=log.next_offset, timestamp_ms=first)
         log.append(batch, last_offset=log.next_offset + PARTITIONS - 1, max_timestamp_ms=first)
-    for _ in range(2):  # what is closed is sealed by the second
+    for _ in range(2):  # the second one seals the closed segments
         disk.sync(log.unsynced_paths())
     return log
 
 
-def _replayed(disk: RealDisk) -> float:
-    """How long a start needs for the log."""
+def _replay(disk: RealDisk) -> float:
+    """Return the seconds in which a start replays the log."""
     start_s = process_time()
     partition = Partition(
         Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), FlushGate()
     )
     shard = Shard(GroupSettings(), Topics())
-    for record, offset in stored_records(partition):
-        shard.replay(record, offset)
+    for record in stored_records(partition):
+        shard.replay(record)
     assert sum(len(by_topic["orders"]) for by_topic in shard.ledger.offsets.values()) == KEYS
     return process_time() - start_s
 
 
-def _cleaned(disk: RealDisk, log: Log) -> list[float]:
-    """How long each step of the cleaning needs."""
+def _clean(disk: RealDisk, log: Log) -> list[float]:
+    """Return the seconds of each step of the cleaning."""
     steps, work = [], clean_log(log, log.next_offset, 0)
     while True:
         start_s = process_time()

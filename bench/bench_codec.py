@@ -1,6 +1,4 @@
-"""What a steady heartbeat costs in the codec: its frame decoded, the answer made, the answer's
-frame encoded.
-"""
+"""What the codec costs for a steady heartbeat: request decoded, response built and encoded."""
 
 from statistics import median
 from time import thread_time
@@ -17,30 +15,28 @@ TIMES, REPEATS = 20_000, 15
 
 
 def heartbeat_us() -> float:
-    """The median over some runs, by the CPU time of this thread: what it costs, whoever else uses
-    the machine.
-    """
+    """Return the median of some runs, in CPU time of this thread: other processes do not count."""
     steady = ConsumerGroupHeartbeatRequest(
         group_id="flights-etl", member_id="h7Y3nZ2yTqOo1W0mJ4rXzQ", member_epoch=7
     )
     frame = encode_request(steady, 1, 1, "flights-etl-0")[4:]
-    spent = []
+    times_us = []
     for _ in range(REPEATS):
         start = thread_time()
         for _ in range(TIMES):
-            asked = decode_request(frame)
-            answer = ConsumerGroupHeartbeatResponse(
-                member_id=asked.body.member_id,
-                member_epoch=asked.body.member_epoch,
+            request = decode_request(frame)
+            response = ConsumerGroupHeartbeatResponse(
+                member_id=request.body.member_id,
+                member_epoch=request.body.member_epoch,
                 heartbeat_interval_ms=1000,
             )
-            encode_response(asked.api, asked.version, asked.correlation_id, answer)
-        spent.append((thread_time() - start) / TIMES * 1e6)
-    return median(spent)
+            encode_response(request.api, request.version, request.correlation_id, response)
+        times_us.append((thread_time() - start) / TIMES * 1e6)
+    return median(times_us)
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of this bench."""
+    """Return the rows of `make bench`."""
     value = round(heartbeat_us(), 2)
     return [
         {

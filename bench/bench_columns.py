@@ -1,6 +1,4 @@
-"""How many rows a second one core turns from fetched record batches into Arrow: batches of 1,000
-records of 100 bytes.
-"""
+"""How many rows a second one core decodes to Arrow, from batches of 1,000 records of 100 bytes."""
 
 from random import Random
 from time import thread_time
@@ -13,18 +11,16 @@ BATCHES, RECORDS, REPEATS = 100, 1_000, 9
 
 
 def fetched(compression: int, headers: int = 0, records: int = RECORDS) -> bytes:
-    """What a fetch brings: lines of JSON of 100 bytes with keys of 12, in as many batches as make
-    100,000 rows.
-    """
-    chance = Random(1)
-    words = [f"{chance.getrandbits(32):08x}" for _ in range(500)]
+    """Return fetched record batches with 100,000 records: JSON of 100 bytes, keys of 12."""
+    random = Random(1)
+    words = [f"{random.getrandbits(32):08x}" for _ in range(500)]
 
     def record() -> Any:
-        user, page = chance.choice(words), chance.choice(words)
-        value = f'{{"user":"{user}","page":"/{page}","took_ms":{chance.randrange(9999)},"session":"'
-        value = (value + "".join(chance.choice(words) for _ in range(9)))[:98] + '"}'
+        user, page = random.choice(words), random.choice(words)
+        value = f'{{"user":"{user}","page":"/{page}","took_ms":{random.randrange(9999)},"session":"'
+        value = (value + "".join(random.choice(words) for _ in range(9)))[:98] + '"}'
         return (
-            b"key-%08d" % chance.randrange(10**8),
+            b"key-%08d" % random.randrange(10**8),
             value.encode(),
             (("trace", b"0123456789abcdef"),) * headers,
         )
@@ -41,9 +37,7 @@ def fetched(compression: int, headers: int = 0, records: int = RECORDS) -> bytes
 
 
 def rows_per_second(data: bytes, include_headers: bool = False) -> float:
-    """The best of some runs over `data`, by the CPU time of this thread: what it costs, whoever
-    else uses the machine.
-    """
+    """Return the best of some runs, in CPU time of this thread: other processes do not count."""
     best = float("inf")
     for _ in range(REPEATS):
         start = thread_time()
@@ -62,7 +56,7 @@ def rows_per_second(data: bytes, include_headers: bool = False) -> float:
 
 
 def run() -> list[dict[str, Any]]:
-    """Rows of figures: the two that have targets, and what they should be seen beside."""
+    """Return the rows of `make bench`: two with targets, and others to compare them with."""
     figures = [
         ("arrow_plain_mrows_s", rows_per_second(fetched(0)), 8),
         ("arrow_lz4_mrows_s", rows_per_second(fetched(3)), 4),
@@ -90,9 +84,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def python_rows_per_second(data: bytes) -> float:
-    """The same for the decoder in plain Python, which makes one value of each record and no
-    columns.
-    """
+    """Return the same for the decoder in plain Python, which makes an object of each record."""
     start = thread_time()
     rows = sum(len(decode_batch(batch)) for batch in split_batches(data))
     return rows / (thread_time() - start)

@@ -1,6 +1,4 @@
-"""A broker for a test: how soon it is there, beside a real Apache Kafka; and what a commit after
-each record costs.
-"""
+"""Brokers for tests: time to the first answer, ours and Kafka's; and what frequent commits cost."""
 
 import statistics
 import tempfile
@@ -21,9 +19,7 @@ COMMITS = 1_000
 
 
 def run() -> list[dict[str, Any]]:
-    """Return the rows: medians of starts, and records a second with a commit per record and per
-    poll.
-    """
+    """Return the rows: medians of starts, and records a second with many commits."""
     return [
         row("embedded_ready_ms", median_ms(STARTS, embedded), "ms", "lower"),
         row("kafka_ready_ms", median_ms(KAFKA_STARTS, real_kafka), "ms", "lower"),
@@ -49,9 +45,7 @@ def embedded() -> float:
 
 
 def real_kafka() -> float:
-    """Return the seconds until a real Kafka, in a JVM of its own and with new storage, has answered
-    a request.
-    """
+    """Return the seconds until a real Kafka with new storage answers a request."""
     with tempfile.TemporaryDirectory() as directory:
         kafka = RealKafka(jars_of(KAFKA_POM), Path(directory) / "kafka")
         started = time.perf_counter()
@@ -60,9 +54,7 @@ def real_kafka() -> float:
 
 
 def commits() -> list[dict[str, Any]]:
-    """Return records a second of a Consumer that commits after each record, and of one that commits
-    after each poll.
-    """
+    """Return records a second of Consumers that commit after each record and after each poll."""
     from confluent_kafka import Producer  # of the extra `demo`
 
     with EmbeddedBroker() as broker:

@@ -1,5 +1,4 @@
-"""The whole server: steady heartbeats of real members for each second of its processor time, how
-soon it answers, what it weighs.
+"""The whole server: heartbeats for each second of its processor time, start time and memory.
 
 The load comes from a second process with prebuilt frames, one request outstanding on each
 connection. Work is divided by the processor time of the server, since both processes share a
@@ -36,7 +35,7 @@ STARTS = 5
 NO_ERROR = bytes(2)  # after length, correlation id, tags and throttle time
 
 
-class Served:
+class ServerProcess:
     """`apportion serve` in a process of its own, timed from its start to its first answer."""
 
     def __init__(self, data_dir: str, settings: tuple[str, ...]) -> None:
@@ -61,17 +60,17 @@ class Served:
         self.ready_ms = (time.perf_counter() - started) * 1000
 
     def cpu_seconds(self) -> float:
-        """Processor time of all its threads."""
+        """Return the processor time of all its threads."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def rss_mb(self) -> float:
-        """Resident memory."""
+        """Return its resident memory."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def stop(self) -> None:
-        """It has ended, and cleanly."""
+        """Stop the broker, which must end with code 0."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0
         assert self.process.stdout is not None
@@ -79,10 +78,10 @@ class Served:
 
 
 @contextmanager
-def served(*settings: str) -> Iterator[Served]:
-    """A broker on an empty directory."""
+def running_server(*settings: str) -> Iterator[ServerProcess]:
+    """Run a broker on an empty directory."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        broker = Served(directory, settings)
+        broker = ServerProcess(directory, settings)
         try:
             yield broker
         finally:
@@ -90,20 +89,20 @@ def served(*settings: str) -> Iterator[Served]:
 
 
 def call(peer: socket.socket, request: Any, version: int) -> Any:
-    """The answer to one request on a blocking socket."""
+    """Send one request on a blocking socket and return the response."""
     peer.sendall(encode_request(request, version, 1, "bench"))
     frames = FrameSplitter(1 << 26)
-    found: list[bytes] = []
-    while not found:
+    received: list[bytes] = []
+    while not received:
         data = peer.recv(1 << 16)
         assert data, "the broker has closed the connection"
-        found = frames.feed(data)
-    return decode_response(type(request), version, found[0])[1]
+        received = frames.feed(data)
+    return decode_response(type(request), version, received[0])[1]
 
 
-def joined(peer: socket.socket, group: str, member: str) -> int:
-    """The member is in the group; its epoch."""
-    said = ConsumerGroupHeartbeatRequest(
+def join_group(peer: socket.socket, group: str, member: str) -> int:
+    """Let the member join its group; return its epoch."""
+    heartbeat = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=member,
         member_epoch=0,
@@ -111,33 +110,31 @@ def joined(peer: socket.socket, group: str, member: str) -> int:
         subscribed_topic_names=("bench",),
         topic_partitions=(),
     )
-    answer = call(peer, said, 1)
-    assert answer.error_code == 0, answer
-    return int(answer.member_epoch)
+    response = call(peer, heartbeat, 1)
+    assert response.error_code == 0, response
+    return int(response.member_epoch)
 
 
-def settled(peers: list[socket.socket]) -> list[bytes]:
-    """Everybody is in its group and has what it shall have; the frame of the steady heartbeat of
-    each.
-    """
+def join_and_reconcile(peers: list[socket.socket]) -> list[bytes]:
+    """Let all members join and reconcile; return the frame of each one's steady heartbeat."""
     names = [(f"group-{n // MEMBERS_A_GROUP}", f"member-{n}") for n in range(len(peers))]
-    epochs = [joined(peer, *name) for peer, name in zip(peers, names, strict=True)]
+    epochs = [join_group(peer, *name) for peer, name in zip(peers, names, strict=True)]
     owned: list[Any] = [()] * len(peers)
-    restless = True
-    while restless:
-        restless = False
+    is_changing = True
+    while is_changing:
+        is_changing = False
         for n, peer in enumerate(peers):
             group, member = names[n]
-            said = ConsumerGroupHeartbeatRequest(
+            heartbeat = ConsumerGroupHeartbeatRequest(
                 group_id=group, member_id=member, member_epoch=epochs[n], topic_partitions=owned[n]
             )
-            answer = call(peer, said, 1)
-            assert answer.error_code == 0, answer
-            if answer.member_epoch != epochs[n] or answer.assignment is not None:
-                restless = True
-            epochs[n] = answer.member_epoch
-            if answer.assignment is not None:
-                owned[n] = answer.assignment.topic_partitions
+            response = call(peer, heartbeat, 1)
+            assert response.error_code == 0, response
+            if response.member_epoch != epochs[n] or response.assignment is not None:
+                is_changing = True
+            epochs[n] = response.member_epoch
+            if response.assignment is not None:
+                owned[n] = response.assignment.topic_partitions
     return [
         encode_request(
             ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch),
@@ -150,10 +147,10 @@ def settled(peers: list[socket.socket]) -> list[bytes]:
 
 
 def load(port: int, connections: int) -> None:
-    """The second process: members settle, then each sends its heartbeat as soon as the last one is
-    answered.
+    """Run the second process: each member sends a heartbeat as soon as the last one is answered.
 
-    Prints "ready", then the count of answers at each line that it reads.
+    Prints "ready" when all members have their assignments, then the number of responses so far for
+    each line that it reads.
     """
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (min(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2
@@ -168,32 +165,30 @@ def load(port: int, connections: int) -> None:
         ),
         7,
     )
-    frames = settled(peers)
+    frames = join_and_reconcile(peers)
     selector = selectors.EpollSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     for peer, frame in zip(peers, frames, strict=True):
         selector.register(peer, selectors.EVENT_READ, frame)
         peer.sendall(frame)
     print("ready", flush=True)
-    answered = 0
+    responses = 0
     while True:
         for key, _ in selector.select():
             if key.data is None:
                 if not sys.stdin.readline():
                     return
-                print(answered, flush=True)
+                print(responses, flush=True)
                 continue
-            answer = key.fileobj.recv(4096)  # type: ignore[union-attr]
-            assert answer[13:15] == NO_ERROR, f"a heartbeat was refused: {answer!r}"
-            answered += 1
+            response = key.fileobj.recv(4096)  # type: ignore[union-attr]
+            assert response[13:15] == NO_ERROR, f"a heartbeat was refused: {response!r}"
+            responses += 1
             key.fileobj.sendall(key.data)  # type: ignore[union-attr]
 
 
 def heartbeats(connections: int) -> float:
-    """Steady heartbeats for each second of the server's processor time: the median of some
-    rounds.
-    """
-    with served() as broker:
+    """Return the steady heartbeats for each second of the server's processor time, a median."""
+    with running_server() as broker:
         command = [sys.executable, __file__, "load", str(broker.port), str(connections)]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -218,10 +213,10 @@ def heartbeats(connections: int) -> float:
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of the table."""
+    """Return the rows of `make bench`."""
     starts = []
     for _ in range(STARTS):
-        with served() as broker:
+        with running_server() as broker:
             starts.append((broker.ready_ms, broker.rss_mb()))
     ready_ms, rss_mb = sorted(starts)[STARTS // 2]
     rows: list[tuple[str, float, str, int, str]] = [

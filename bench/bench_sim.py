@@ -1,4 +1,4 @@
-"""How fast a simulated history goes, and how many of a fixed size are played in a minute."""
+"""How many steps a second the simulator takes, and how many runs of a fixed size a minute."""
 
 from contextlib import closing
 from time import perf_counter, process_time
@@ -30,7 +30,7 @@ WORLD = Draw(
 
 
 def steps_per_s() -> float:
-    """Steps for each second of one core's time, all laws checked, with no chronicle."""
+    """Return the steps for each second of processor time, with all laws checked and no trace."""
     for seed in range(1_000, 1_000 + WARM):
         play(draw_scenario(seed))
     start, steps = process_time(), 0
@@ -42,18 +42,18 @@ def steps_per_s() -> float:
 
 
 def seeds_per_min() -> float:
-    """Histories of WORLD in a minute of real time, two at once."""
-    with closing(outcomes([*range(JOBS * WARM), *FLEET_SEEDS], JOBS, WORLD)) as found:
+    """Return the runs of `WORLD` in a minute of real time, two at once."""
+    with closing(outcomes([*range(JOBS * WARM), *FLEET_SEEDS], JOBS, WORLD)) as played:
         for _ in range(JOBS * WARM):
-            next(found)
+            next(played)
         start = perf_counter()
-        broken = [outcome for outcome in found if not outcome.holds]
+        broken = [outcome for outcome in played if not outcome.holds]
     assert not broken, broken
     return len(FLEET_SEEDS) / (perf_counter() - start) * 60
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of `make bench`."""
+    """Return the rows of `make bench`."""
     return [
         {
             "name": "sim_steps_per_s",

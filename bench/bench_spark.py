@@ -25,7 +25,7 @@ BATCHES = 4
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows spark_noop_mrows_s and spark_delta_mrows_s."""
+    """Return the rows spark_noop_mrows_s and spark_delta_mrows_s."""
     with (
         tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory,
         EmbeddedBroker() as broker,
@@ -48,8 +48,8 @@ def run() -> list[dict[str, Any]]:
         ]
         _fill(cluster, "events", events, 8 * len(events))
         cluster.close()
-        noop = _measured(broker.bootstrap, "plain", "noop", ROWS_A_BATCH, directory)
-        delta = _measured(broker.bootstrap, "events", "delta", 200_000, directory)
+        noop = _rows_per_second(broker.bootstrap, "plain", "noop", ROWS_A_BATCH, directory)
+        delta = _rows_per_second(broker.bootstrap, "events", "delta", 200_000, directory)
     return [
         {
             "name": "spark_noop_mrows_s",
@@ -68,22 +68,24 @@ def run() -> list[dict[str, Any]]:
     ]
 
 
-def _fill(cluster, name, batches, count):
-    """`count` batches are in the topic, spread over its partitions."""
-    places = partitions_of(cluster.create_topic(name, PARTITIONS))
+def _fill(cluster: Cluster, name: str, batches: list[bytes], count: int) -> None:
+    """Create a topic and produce `count` batches, spread over its partitions."""
+    partitions = partitions_of(cluster.create_topic(name, PARTITIONS))
     for number in range(count):
-        cluster.produce(places[number % PARTITIONS], batches[number % len(batches)])
+        cluster.produce(partitions[number % PARTITIONS], batches[number % len(batches)])
 
 
-def _measured(bootstrap, topic, sink, most, directory):
-    """Rows a second of a query of its own, median of its full batches after the first."""
+def _rows_per_second(
+    bootstrap: str, topic: str, sink: str, max_offsets: int, directory: str
+) -> float:
+    """Return rows a second of a query: the median of its full batches after the first."""
     command = [
         sys.executable,
         str(Path(__file__)),
         bootstrap,
         topic,
         sink,
-        str(most),
+        str(max_offsets),
         f"{directory}/{sink}",
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
@@ -93,12 +95,12 @@ def _measured(bootstrap, topic, sink, most, directory):
     if done.returncode:
         raise RuntimeError(f"the Spark query failed:\n{done.stderr[-2000:]}")
     batches = json.loads(done.stdout.splitlines()[-1])
-    full = [rows / (took_ms / 1000) for rows, took_ms in batches if rows == most][1:]
-    return median(full)
+    rates = [rows / (took_ms / 1000) for rows, took_ms in batches if rows == max_offsets][1:]
+    return float(median(rates))
 
 
-def query(bootstrap, topic, sink, most, path):
-    """Run one query to its end and print what its batches took."""
+def query(bootstrap: str, topic: str, sink: str, max_offsets: str, path: str) -> None:
+    """Run one query to its end, and print rows and milliseconds of its batches as JSON."""
     from apportion.spark import delta
     from demo.pipeline import pipeline, session
 
@@ -112,7 +114,7 @@ def query(bootstrap, topic, sink, most, path):
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
     )
-    source = reader.option("maxOffsetsPerTrigger", most).load()
+    source = reader.option("maxOffsetsPerTrigger", max_offsets).load()
     if sink == "noop":
         writer = source.writeStream.format("noop")
     else:
@@ -133,4 +135,4 @@ def query(bootstrap, topic, sink, most, path):
 
 
 if __name__ == "__main__":
-    query(*sys.argv[1:4], int(sys.argv[4]), sys.argv[5])
+    query(*sys.argv[1:6])

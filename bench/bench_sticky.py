@@ -1,9 +1,9 @@
 """How long the sticky assignors of classic members take.
 
 `sticky_equal_ms` and the like: NumPy arrays alone, from the claims of all members to the owner of
-each partition. One member in a hundred has just joined, and one in a hundred was cut off and claims
-by an older generation what others have now. `..._whole_ms`: what the leader of such a group does,
-from the bytes of all subscriptions to the bytes of all assignments.
+each partition. One member in a hundred has just joined, and one in a hundred was cut off and
+claims, with an older generation, what others own now. `..._whole_ms`: what the leader of such a
+group does, from the bytes of all subscriptions to the bytes of all assignments.
 """
 
 from statistics import median
@@ -11,17 +11,18 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apportion.assign.assignors import uniform
 from apportion.assign.claims import OwnershipClaims
 from apportion.assign.sticky import cooperative_sticky, sticky
-from apportion.assign.subscriptions import Subscriptions, Vector
+from apportion.assign.subscriptions import Subscriptions
 from apportion.member.assignors.builtin import (
-    Assignor,
     CooperativeSticky,
     Given,
     Sticky,
     Subscription,
+    TopicParts,
     TopicShape,
 )
 from apportion.member.assignors.serde import (
@@ -31,41 +32,46 @@ from apportion.member.assignors.serde import (
 )
 
 MEMBERS, TOPICS, PARTITIONS = 1_000, 100, 100_000
-EACH = PARTITIONS // TOPICS
+PARTITIONS_PER_TOPIC = PARTITIONS // TOPICS
 NEWCOMERS, CUT_OFF = MEMBERS // 100, MEMBERS // 100
 
 
 def milliseconds(call: Any, times: int) -> float:
-    """The median time of a call, after one that does not count."""
+    """Return the median time of a call, after one that does not count."""
     call()
-    spent = []
+    times_ms = []
     for _ in range(times):
         start = perf_counter()
         call()
-        spent.append((perf_counter() - start) * 1e3)
-    return median(spent)
+        times_ms.append((perf_counter() - start) * 1e3)
+    return median(times_ms)
 
 
 class Group:
-    """Members that claim what an assignment to all but the last few gave; the first few still have
-    what one before that gave.
+    """A group whose members claim partitions of two generations.
+
+    Most claim what they were assigned before the last few joined; the first few were cut off, and
+    claim what they were assigned in the generation before that.
     """
 
-    def __init__(self, wants: list[list[int]]) -> None:
-        self.wants = wants
-        self.starts = np.arange(0, PARTITIONS + 1, EACH, dtype=np.int32)
-        self.subscriptions = Subscriptions.of(wants)
-        old = MEMBERS - NEWCOMERS
-        nobody = np.full(PARTITIONS, -1, np.int32)
-        before = uniform(nobody, self.starts, Subscriptions.of(wants[:old]))
-        without = Subscriptions.of([*([[]] * CUT_OFF), *wants[CUT_OFF:old]])
-        now = uniform(np.where(before < CUT_OFF, np.int32(-1), before), self.starts, without)
+    def __init__(self, subscribed_topics: list[list[int]]) -> None:
+        self.subscribed_topics = subscribed_topics
+        self.starts = np.arange(0, PARTITIONS + 1, PARTITIONS_PER_TOPIC, dtype=np.int32)
+        self.subscriptions = Subscriptions.of(subscribed_topics)
+        old_members = MEMBERS - NEWCOMERS
+        no_owner = np.full(PARTITIONS, -1, np.int32)
+        previous = uniform(no_owner, self.starts, Subscriptions.of(subscribed_topics[:old_members]))
+        without = Subscriptions.of([*([[]] * CUT_OFF), *subscribed_topics[CUT_OFF:old_members]])
+        current = uniform(
+            np.where(previous < CUT_OFF, np.int32(-1), previous), self.starts, without
+        )
         owned = [
-            np.flatnonzero((before if member < CUT_OFF else now) == member)
+            np.flatnonzero((previous if member < CUT_OFF else current) == member)
             for member in range(MEMBERS)
         ]
         self.generations = [
-            1 if member < CUT_OFF else 2 if member < old else -1 for member in range(MEMBERS)
+            1 if member < CUT_OFF else 2 if member < old_members else -1
+            for member in range(MEMBERS)
         ]
         ends = np.cumsum([0, *map(len, owned)]).astype(np.int32)
         self.claims = OwnershipClaims(
@@ -73,50 +79,60 @@ class Group:
         )
         self.owned = owned
 
-    def blobs(self, kind: type[Assignor]) -> dict[str, bytes]:
-        """What each member says."""
-        said = {}
-        for member, (topics, owned) in enumerate(zip(self.wants, self.owned, strict=True)):
-            given = given_to(owned)
+    def subscriptions_by_member(self, kind: type[Sticky | CooperativeSticky]) -> dict[str, bytes]:
+        """Return the encoded subscription of each member."""
+        subscriptions_by_member = {}
+        for member, (topics, owned) in enumerate(
+            zip(self.subscribed_topics, self.owned, strict=True)
+        ):
+            assignment = as_assignment(owned)
             assignor = kind()
             if self.generations[member] >= 0:
-                assignor.on_assignment(given, self.generations[member])
+                assignor.on_assignment(assignment, self.generations[member])
             names = tuple(f"topic-{topic:03}" for topic in topics)
-            kept = given.partitions if kind is CooperativeSticky else ()
-            said[f"member-{member:04}"] = encode_subscription(
-                Subscription(names, assignor.user_data(names), kept, self.generations[member])
+            owned_partitions = assignment.partitions if kind is CooperativeSticky else ()
+            subscriptions_by_member[f"member-{member:04}"] = encode_subscription(
+                Subscription(
+                    names, assignor.user_data(names), owned_partitions, self.generations[member]
+                )
             )
-        return said
+        return subscriptions_by_member
 
 
-def given_to(partitions: Vector) -> Given:
-    """Numbered partitions by name."""
-    topics = dict.fromkeys((partitions // EACH).tolist())
+def as_assignment(partitions: NDArray[np.integer]) -> Given:
+    """Return numbered partitions as an assignment by name."""
+    topic_of = partitions // PARTITIONS_PER_TOPIC
     return Given(
         tuple(
-            (f"topic-{topic:03}", tuple((partitions[partitions // EACH == topic] % EACH).tolist()))
-            for topic in topics
-        )  # type: ignore[misc]
+            TopicParts(
+                f"topic-{topic:03}",
+                tuple((partitions[topic_of == topic] % PARTITIONS_PER_TOPIC).tolist()),
+            )
+            for topic in dict.fromkeys(topic_of.tolist())
+        )
     )
 
 
-def led(assignor: Assignor, blobs: dict[str, bytes]) -> dict[str, bytes]:
-    """What a leader answers to these subscriptions."""
-    cluster = {f"topic-{topic:03}": TopicShape(EACH) for topic in range(TOPICS)}
-    given = assignor.assign(
-        cluster, {member: decode_subscription(blob) for member, blob in blobs.items()}
+def lead(
+    assignor: Sticky | CooperativeSticky, subscriptions_by_member: dict[str, bytes]
+) -> dict[str, bytes]:
+    """Return the assignments that a leader sends for these subscriptions."""
+    cluster = {f"topic-{topic:03}": TopicShape(PARTITIONS_PER_TOPIC) for topic in range(TOPICS)}
+    assignment = assignor.assign(
+        cluster,
+        {member: decode_subscription(blob) for member, blob in subscriptions_by_member.items()},
     )
-    return {member: encode_assignment(each) for member, each in given.items()}
+    return {member: encode_assignment(share) for member, share in assignment.items()}
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of `make bench`."""
+    """Return the rows of `make bench`."""
     random = np.random.default_rng(1)
     equal = Group([list(range(TOPICS))] * MEMBERS)
     general = Group(
         [sorted(random.choice(TOPICS, 10, replace=False).tolist()) for _ in range(MEMBERS)]
     )
-    arrays = [
+    array_calls = [
         ("sticky_equal_ms", lambda: sticky(equal.claims, equal.starts, equal.subscriptions), 20),
         (
             "cooperative_equal_ms",
@@ -129,11 +145,15 @@ def run() -> list[dict[str, Any]]:
             100,
         ),
     ]
-    told, owned, mixed = equal.blobs(Sticky), equal.blobs(CooperativeSticky), general.blobs(Sticky)
-    whole = [
-        ("sticky_equal_whole_ms", lambda: led(Sticky(), told)),
-        ("cooperative_equal_whole_ms", lambda: led(CooperativeSticky(), owned)),
-        ("sticky_general_whole_ms", lambda: led(Sticky(), mixed)),
+    eager, owned, general_eager = (
+        equal.subscriptions_by_member(Sticky),
+        equal.subscriptions_by_member(CooperativeSticky),
+        general.subscriptions_by_member(Sticky),
+    )
+    whole_calls = [
+        ("sticky_equal_whole_ms", lambda: lead(Sticky(), eager)),
+        ("cooperative_equal_whole_ms", lambda: lead(CooperativeSticky(), owned)),
+        ("sticky_general_whole_ms", lambda: lead(Sticky(), general_eager)),
     ]
     return [
         *(
@@ -144,7 +164,7 @@ def run() -> list[dict[str, Any]]:
                 "target": target,
                 "better": "lower",
             }
-            for name, call, target in arrays
+            for name, call, target in array_calls
         ),
         *(
             {
@@ -154,6 +174,6 @@ def run() -> list[dict[str, Any]]:
                 "target": None,
                 "better": "lower",
             }
-            for name, call in whole
+            for name, call in whole_calls
         ),
     ]

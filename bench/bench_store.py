@@ -1,6 +1,4 @@
-"""The log on a real disk: appends of small batches with one sync for every hundred, and how fast a
-start checks a segment.
-"""
+"""The log on a real disk: appends with one sync for a hundred batches, and the check at a start."""
 
 import tempfile
 from statistics import median
@@ -17,9 +15,7 @@ RECOVER_BYTES = 256 << 20
 
 
 def run() -> list[dict[str, Any]]:
-    """Appended batches per second and sync latency, and megabytes per second through the check of
-    an unsealed segment.
-    """
+    """Return the rows: appends per second, sync latency, MB/s of the check of a segment."""
     with tempfile.TemporaryDirectory(dir=".") as root:  # beside the sources: /tmp may be in memory
         batches_per_s, sync_ms = _append(RealDisk(root))
         recovered = _recover(root)
@@ -37,8 +33,9 @@ def _row(
 
 
 def _append(disk: RealDisk) -> tuple[float, float]:
-    """Batches of one coordinator record (40 B key, 40 B value) per second, and the median of a
-    hundred appends with their sync.
+    """Return batches per second, and the median milliseconds of a hundred with their sync.
+
+    A batch has one coordinator record, with a key and a value of 40 bytes.
     """
     log = Log.open(disk, "coordinator-0")
     batch = bytearray(encode_batch([(b"k" * 40, b"v" * 40, ())], timestamp_ms=1))
@@ -65,7 +62,7 @@ def _recover(root: str) -> float:
         log.append(batch, last_offset=offset + 149, max_timestamp_ms=1)
     disk.close()
     start = perf_counter()
-    found = Log.open(RealDisk(root), "topic-0")
+    reopened = Log.open(RealDisk(root), "topic-0")
     seconds = perf_counter() - start
-    assert (found.next_offset, found.size_bytes) == (log.next_offset, log.size_bytes)
-    return found.size_bytes / seconds / 1e6
+    assert (reopened.next_offset, reopened.size_bytes) == (log.next_offset, log.size_bytes)
+    return reopened.size_bytes / seconds / 1e6

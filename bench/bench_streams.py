@@ -1,5 +1,6 @@
-"""How long Kafka Streams' assignment takes, beside Kafka's own: 200 processes run 10,000 tasks with
-a standby each, and one joins.
+"""How long Kafka Streams' assignment takes, ours and Kafka's.
+
+200 processes run 10,000 tasks with a standby each, and one joins.
 
 `streams_assign_ms`: `highavailability` from arrays to arrays, one consumer a process;
 `streams_assign_4_ms`: four.
@@ -19,7 +20,7 @@ import numpy as np
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
-from apportion.streams.metadata.model import LATEST, RUNNING, SubscriptionInfo
+from apportion.streams.metadata.model import LATEST, RUNNING, FutureInfo, SubscriptionInfo
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, ClientStates, Tasks
 from apportion.streams.task_assignment.high_availability import high_availability
@@ -34,57 +35,62 @@ POLICY = AssignmentConfigs(num_standby_replicas=1)
 TARGET_MS = 150
 
 
-def joined(consumers: int) -> tuple[Tasks, ClientStates, AssignmentConfigs]:
-    """The question that a leader has to answer when a process joins those that run everything."""
+def problem_of_a_join(consumers: int) -> tuple[Tasks, ClientStates, AssignmentConfigs]:
+    """Return the input of the assignor when a process joins those that run all tasks."""
     count = SUBTOPOLOGIES * PARTITIONS
     subtopology, partition = (
         each.astype(np.int32) for each in np.divmod(np.arange(count), PARTITIONS)
     )
     tasks = Tasks(subtopology, partition, np.ones(count, np.bool_), np.full(count, END, np.int64))
-    nothing = np.empty(0, np.int32)
-    nobody = np.empty(0, np.bool_)
-    crew = ClientStates(
-        each_with(PROCESSES, consumers),
+    no_numbers = np.empty(0, np.int32)
+    no_flags = np.empty(0, np.bool_)
+    clients = ClientStates(
+        consumer_counts(PROCESSES, consumers),
         ({},) * PROCESSES,
-        nothing,
-        nothing,
+        no_numbers,
+        no_numbers,
         np.empty(0, np.int64),
-        nobody,
-        nobody,
+        no_flags,
+        no_flags,
     )
-    shares = high_availability(tasks, crew, POLICY)
-    process = np.append(shares.active, shares.standby[:, 0])
-    task = np.append(np.arange(count, dtype=np.int32), shares.standby[:, 1])
+    assigned = high_availability(tasks, clients, POLICY)
+    process = np.append(assigned.active, assigned.standby[:, 0])
+    task = np.append(np.arange(count, dtype=np.int32), assigned.standby[:, 1])
     runs = np.arange(2 * count) < count
     lag = np.where(runs, 0, np.random.default_rng(1).integers(0, LAG, 2 * count))
     order = np.lexsort((task, process))
-    rows = (each[order] for each in (process, task, lag, runs, runs))
-    return (
-        tasks,
-        ClientStates(each_with(PROCESSES + 1, consumers), ({},) * (PROCESSES + 1), *rows),
-        POLICY,
+    clients = ClientStates(
+        consumer_counts(PROCESSES + 1, consumers),
+        ({},) * (PROCESSES + 1),
+        process[order],
+        task[order],
+        lag[order],
+        runs[order],
+        runs[order],
     )
+    return tasks, clients, POLICY
 
 
-def each_with(processes: int, consumers: int) -> Any:
-    """The consumers of that many processes."""
+def consumer_counts(processes: int, consumers: int) -> Any:
+    """Return the number of consumers of each process."""
     return np.full(processes, consumers, np.int32)
 
 
-def milliseconds(question: tuple[Tasks, ClientStates, AssignmentConfigs], times: int = 15) -> float:
-    """The median time of our answer, after one that does not count."""
-    high_availability(*question)
-    spent = []
+def milliseconds(problem: tuple[Tasks, ClientStates, AssignmentConfigs], times: int = 15) -> float:
+    """Return the median time of our assignor, after one call that does not count."""
+    high_availability(*problem)
+    times_ms = []
     for _ in range(times):
         start = perf_counter()
-        high_availability(*question)
-        spent.append((perf_counter() - start) * 1e3)
-    return median(spent)
+        high_availability(*problem)
+        times_ms.append((perf_counter() - start) * 1e3)
+    return median(times_ms)
 
 
 def whole_milliseconds(times: int = 5) -> float:
-    """The median of processor time from bytes to bytes: a group is led, adopts that, and is led
-    again with a process more.
+    """Return the median processor time of a leader, from subscriptions to assignments.
+
+    The group adopts a first assignment; then a process joins.
     """
     topology = topology_of(
         [{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in TOPICS]
@@ -92,43 +98,47 @@ def whole_milliseconds(times: int = 5) -> float:
     assignor = StreamsAssignor(StreamsSettings(topology, process_id(0), policy=POLICY))
     assignor.member_id = member_id(0)
     cluster = {name: TopicShape(PARTITIONS) for name in TOPICS}
-    said = {member_id(number): told(number, Given()) for number in range(PROCESSES)}
-    given = led(assignor, cluster, said)
-    said = {
-        member_id(number): told(number, given.get(member_id(number), Given()))
+    subscriptions = {
+        member_id(number): subscription_of(number, Given()) for number in range(PROCESSES)
+    }
+    assignments = lead(assignor, cluster, subscriptions)
+    subscriptions = {
+        member_id(number): subscription_of(number, assignments.get(member_id(number), Given()))
         for number in range(PROCESSES + 1)
     }
-    spent = []
+    times_ms = []
     for _ in range(times):
         start = process_time()
-        shares = led(assignor, cluster, said)
-        spent.append((process_time() - start) * 1e3)
-    read = sum(len(numbers) for share in shares.values() for _, numbers in share.partitions)
+        assigned = lead(assignor, cluster, subscriptions)
+        times_ms.append((process_time() - start) * 1e3)
+    read = sum(len(numbers) for share in assigned.values() for _, numbers in share.partitions)
     assert read == SUBTOPOLOGIES * PARTITIONS, read
-    return median(spent)
+    return median(times_ms)
 
 
-def led(
-    assignor: StreamsAssignor, cluster: Cluster, said: dict[str, Subscription]
+def lead(
+    assignor: StreamsAssignor, cluster: Cluster, subscriptions: dict[str, Subscription]
 ) -> dict[str, Given]:
-    """What the leader gives everybody; every topic has its partitions, and every changelog ends at
-    END.
+    """Return the assignment that the leader computes.
+
+    Its queries are answered: every topic has its partitions, every changelog ends at END.
     """
-    asking, answer = assignor.assign(cluster, said), None
+    queries, answer = assignor.assign(cluster, subscriptions), None
     try:
         while True:
-            question = asking.send(answer)
-            if isinstance(question, CreateInternalTopics):
-                answer = {topic.name: topic.partitions for topic in question.topics}
+            problem = queries.send(answer)
+            if isinstance(problem, CreateInternalTopics):
+                answer = {topic.name: topic.partitions for topic in problem.topics}
             else:
-                answer = dict.fromkeys(question.partitions, END)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+                answer = dict.fromkeys(problem.partitions, END)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
-def told(number: int, given: Given) -> Subscription:
-    """What a process says that runs what it was given and is a little behind with its copies."""
-    info = decode_assignment(given.user_data) if given.user_data else None
+def subscription_of(number: int, assignments: Given) -> Subscription:
+    """Return the subscription of a process with this assignment; standby tasks lag a little."""
+    info = decode_assignment(assignments.user_data) if assignments.user_data else None
+    assert not isinstance(info, FutureInfo)
     sums = (
         {}
         if info is None
@@ -137,7 +147,7 @@ def told(number: int, given: Given) -> Subscription:
     user_data = encode_subscription(
         SubscriptionInfo(LATEST, LATEST, process_id(number), offset_sums=sums)
     )
-    return Subscription(TOPICS, user_data, given.partitions)
+    return Subscription(TOPICS, user_data, assignments.partitions)
 
 
 def member_id(number: int) -> str:
@@ -151,12 +161,12 @@ def process_id(number: int) -> bytes:
 
 
 def java_milliseconds_or_none(
-    question: tuple[Tasks, ClientStates, AssignmentConfigs],
+    problem: tuple[Tasks, ClientStates, AssignmentConfigs],
 ) -> float | None:
-    """The median time of Kafka's answer."""
+    """Return the median time of Kafka's assignor; None without Java or Maven."""
     try:
         with TaskOracle("-Xmx2g") as java:
-            return median(java.timed("highavailability", question, 5)[1][2:])
+            return median(java.timed("highavailability", problem, 5)[1][2:])
     except KafkaMissing:
         return None
 
@@ -167,18 +177,18 @@ def row(name: str, value: float, unit: str, target: float | None) -> dict[str, A
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of `make bench`."""
-    question = joined(1)
-    ours, four = milliseconds(question), milliseconds(joined(4))
+    """Return the rows of `make bench`."""
+    problem = problem_of_a_join(1)
+    ours_ms, four_consumers_ms = milliseconds(problem), milliseconds(problem_of_a_join(4))
     rows = [
-        row("streams_assign_ms", ours, "ms", TARGET_MS),
-        row("streams_assign_4_ms", four, "ms", TARGET_MS),
+        row("streams_assign_ms", ours_ms, "ms", TARGET_MS),
+        row("streams_assign_4_ms", four_consumers_ms, "ms", TARGET_MS),
     ]
     rows.append(row("streams_assign_whole_ms", whole_milliseconds(), "ms", TARGET_MS))
-    theirs = java_milliseconds_or_none(question)
-    if theirs is not None:
+    java_ms = java_milliseconds_or_none(problem)
+    if java_ms is not None:
         rows += [
-            row("streams_assign_java_ms", theirs, "ms", None),
-            row("streams_assign_ratio", ours / theirs, "", 1),
+            row("streams_assign_java_ms", java_ms, "ms", None),
+            row("streams_assign_ratio", ours_ms / java_ms, "", 1),
         ]
     return rows

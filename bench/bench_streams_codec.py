@@ -1,5 +1,4 @@
-"""What it takes to write and to read the metadata of Kafka Streams, version 11, with 1,000 tasks in
-no order.
+"""What it costs to encode and decode Kafka Streams' metadata, version 11, with 1,000 tasks.
 
 `streams_codec_ms`: a subscription, written and read. `..._named_ms`: where each task has the name
 of a topology, so that its bytes are not of known size. `streams_assignment_codec_ms`: an assignment
@@ -33,18 +32,18 @@ TIMES, REPEATS = 50, 15
 
 
 def milliseconds(call: Any) -> float:
-    """The median over some runs, by the CPU time of this thread."""
-    spent = []
+    """Return the median of some runs, in CPU time of this thread."""
+    times_ms = []
     for _ in range(REPEATS):
         start = thread_time()
         for _ in range(TIMES):
             call()
-        spent.append((thread_time() - start) / TIMES * 1e3)
-    return round(median(spent), 2)
+        times_ms.append((thread_time() - start) / TIMES * 1e3)
+    return round(median(times_ms), 2)
 
 
 def subscription(topology: str | None) -> SubscriptionInfo:
-    """What a process says that has something of all tasks, and runs a third of them."""
+    """Return the subscription of a process with state of all tasks, a third of them active."""
     tasks = [
         TaskId(number % SUBTOPOLOGIES, number // SUBTOPOLOGIES, topology) for number in range(TASKS)
     ]
@@ -56,9 +55,7 @@ def subscription(topology: str | None) -> SubscriptionInfo:
 
 
 def assignment() -> AssignmentInfo:
-    """What one consumer is told of an application of that size: a tenth of the tasks, and where
-    everything is.
-    """
+    """Return the assignment of one consumer: a tenth of the tasks, and the hosts of all."""
     tasks = [TaskId(number % SUBTOPOLOGIES, number // SUBTOPOLOGIES) for number in range(TASKS)]
     sources = [TopicPartition(f"source-{task.subtopology}", task.partition) for task in tasks]
     hosts = {
@@ -71,8 +68,8 @@ def assignment() -> AssignmentInfo:
 
 
 def run() -> list[dict[str, Any]]:
-    """The rows of this bench."""
-    plain, named, given = subscription(None), subscription("t"), assignment()
+    """Return the rows of `make bench`."""
+    plain, named, assigned = subscription(None), subscription("t"), assignment()
     rows = [
         (
             "streams_codec_ms",
@@ -86,7 +83,7 @@ def run() -> list[dict[str, Any]]:
         ),
         (
             "streams_assignment_codec_ms",
-            milliseconds(lambda: decode_assignment(encode_assignment(given))),
+            milliseconds(lambda: decode_assignment(encode_assignment(assigned))),
             None,
         ),
     ]

@@ -25,7 +25,7 @@ FIELDS = ("name", "value", "unit", "target", "better")
 
 
 def met_or_none(row: dict[str, Any]) -> bool | None:
-    """Whether the value reaches its target; None without one."""
+    """Return whether the value reaches its target; None without a target."""
     if row["target"] is None:
         return None
     return bool(
@@ -35,10 +35,8 @@ def met_or_none(row: dict[str, Any]) -> bool | None:
     )
 
 
-def checked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, with FIELDS and nothing else. Raises ValueError for a row that says less or
-    other.
-    """
+def check_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows; raise ValueError for one that has other fields than FIELDS."""
     clean = []
     for row in rows:
         if sorted(row) != sorted(FIELDS) or row["better"] not in ("higher", "lower"):
@@ -47,19 +45,19 @@ def checked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return clean
 
 
-def measured(path: Path) -> list[dict[str, Any]]:
-    """What the bench module at `path` measures, now."""
+def run_module(path: Path) -> list[dict[str, Any]]:
+    """Run the bench module at `path` and return its rows."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    return checked(module.run())
+    return check_rows(module.run())
 
 
 def table_of(rows: list[dict[str, Any]]) -> Table:
-    """The rows as a table for people."""
+    """Return the rows as a table for people."""
     table = Table("name", "value", "unit", "target", "met")
     for row in rows:
         sign = "≥" if row["better"] == "higher" else "≤"
@@ -75,8 +73,8 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def merged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """`before` with the rows of `now` in place of those of the same name, in order of name."""
+def merge(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of an earlier run, those of the same name replaced, in order of name."""
     return sorted(
         ({row["name"]: row for row in before} | {row["name"]: row for row in now}).values(),
         key=lambda row: row["name"],
@@ -84,7 +82,7 @@ def merged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict
 
 
 def main() -> int:
-    """0 when every chosen module ran, whatever it measured; their rows are in OUT."""
+    """Run the chosen modules and write OUT; return 0 if all of them ran, whatever they measured."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -106,14 +104,14 @@ def main() -> int:
     for path in paths:
         console.print(f"[dim]{path.stem} …[/]")
         try:
-            rows += measured(path)
+            rows += run_module(path)
         except Exception:
             traceback.print_exc()
             failed.append(path.stem)
     console.print(table_of(rows))
     OUT.parent.mkdir(exist_ok=True)
     before = json.loads(OUT.read_text()) if only and OUT.exists() else []
-    OUT.write_text(json.dumps(merged(before, rows), indent=1) + "\n")
+    OUT.write_text(json.dumps(merge(before, rows), indent=1) + "\n")
     console.print(f"written: bench-out/{OUT.name}")
     if failed:
         console.print(f"[bold red]did not run: {', '.join(failed)}[/]")

@@ -1,3 +1,4 @@
-"""The demonstration: Spark applications share one group, lose one, roll to a new version, and write
-every flight once.
+"""The demonstration: Spark applications that share a group, lose a host and roll to a new version.
+
+Every real event is written once; start at `play.py`.
 """

@@ -11,18 +11,18 @@ from typing import Any
 from rich.console import Console
 
 from demo.brokers import KINDS, NoBroker
-from demo.check import Verdict, verdict
+from demo.check import Verdict, check_table
 from demo.flights import figures, flights
-from demo.observe import LOOK_EVERY_S
+from demo.observe import SAMPLE_INTERVAL_S
 from demo.picture import ownership_svg
-from demo.play import GROUP, MEMBERS, PARTITIONS, Played, Script, Stopped, play
+from demo.play import GROUP, MEMBERS, PARTITIONS, RunRecord, Script, Stopped, play
 from demo.screen import screen
-from demo.timeline import commit_gaps, events, spells
+from demo.timeline import commit_gaps, events, ownership_periods
 
 ALL_FLIGHTS = 336_776
 SECONDS = 100.0
 
-TEACH = """\
+DESCRIPTION = """\
 Spark applications share one Kafka consumer group, lose one of them without warning, roll to a new
 version while events flow, and still write every real event exactly once.
 
@@ -42,14 +42,16 @@ What remains:
   demo-out/summary.json    the figures; exit code 1 if any check failed
   demo-out/ownership.svg   who owned which partition when
   demo-out/flights         the Delta table
-  demo-out/logs            what each application said
+  demo-out/logs            what each application printed
 """
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """The command line, understood."""
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line; `words` are for tests, None takes sys.argv."""
     parser = argparse.ArgumentParser(
-        "python -m demo", description=TEACH, formatter_class=argparse.RawDescriptionHelpFormatter
+        "python -m demo",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--broker",
@@ -83,82 +85,82 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="print summary.json at the end, everything else on stderr",
     )
-    found = parser.parse_args(given)
-    if not 1000 <= found.flights <= ALL_FLIGHTS:
-        parser.error(f"--flights {found.flights}: give a number from 1000 to {ALL_FLIGHTS}")
-    if found.seconds <= 0:
-        parser.error(f"--seconds {found.seconds}: give a number above 0")
-    return found
+    options = parser.parse_args(words)
+    if not 1000 <= options.flights <= ALL_FLIGHTS:
+        parser.error(f"--flights {options.flights}: give a number from 1000 to {ALL_FLIGHTS}")
+    if options.seconds <= 0:
+        parser.error(f"--seconds {options.seconds}: give a number above 0")
+    return options
 
 
-def summary(played: Played, judged: Verdict, rows_in: int, seconds: float) -> dict[str, Any]:
-    """The figures of a run, as summary.json has them."""
-    found = events(played.samples, played.deaths, PARTITIONS)
-    gaps = commit_gaps(played.samples, found, PARTITIONS)
+def summary(record: RunRecord, verdict: Verdict, rows_in: int, seconds: float) -> dict[str, Any]:
+    """Return the figures of a run, as summary.json has them."""
+    rebalances = events(record.samples, record.host_losses, PARTITIONS)
+    gaps = commit_gaps(record.samples, rebalances, PARTITIONS)
     return {
-        "broker": played.broker,
+        "broker": record.broker,
         "rows_in": rows_in,
-        "rows_out": judged.rows_out,
-        "duplicates": judged.duplicates,
-        "missing": judged.missing,
-        "checks_ok": not judged.problems,
-        "problems": list(judged.problems),
+        "rows_out": verdict.rows_out,
+        "duplicates": verdict.duplicates,
+        "missing": verdict.missing,
+        "checks_ok": not verdict.problems,
+        "problems": list(verdict.problems),
         "seconds": round(seconds, 1),
-        "peak_memory_mb": played.peak_memory_mb,
-        "events": [event.as_json() for event in found],
+        "peak_memory_mb": record.peak_memory_mb,
+        "events": [event.as_json() for event in rebalances],
         "longest_commit_gap_during_rebalances_ms": gaps.during_rebalances_ms,
         "longest_commit_gap_outside_rebalances_ms": gaps.outside_ms,
         "longest_commit_gap_with_a_change_of_owner_ms": gaps.across_owners_ms,
     }
 
 
-def picture(played: Played, title: str) -> str:
-    """The run as SVG."""
-    found = events(played.samples, played.deaths, PARTITIONS)
-    owned = spells(played.samples, played.deaths, PARTITIONS)
-    return ownership_svg(owned, found, PARTITIONS, played.samples[-1].at_ms, title, MEMBERS)
+def ownership_picture(record: RunRecord, title: str) -> str:
+    """Return the run as an SVG document."""
+    rebalances = events(record.samples, record.host_losses, PARTITIONS)
+    owned = ownership_periods(record.samples, record.host_losses, PARTITIONS)
+    return ownership_svg(owned, rebalances, PARTITIONS, record.samples[-1].at_ms, title, MEMBERS)
 
 
 def run(options: argparse.Namespace) -> int:
-    """The script was played and judged; the exit code."""
-    began_s = monotonic()
+    """Run the demonstration, check its table, write and print the results; return the exit code."""
+    started_s = monotonic()
     script = Script(options.broker, options.flights, options.seconds, options.out.resolve())
     stream = sys.stderr if options.json else sys.stdout
-    with screen(stream) as shown:
-        played = play(script, shown)
-    judged = verdict(str(script.table), figures(flights(script.rows)))
-    found = summary(played, judged, script.rows, monotonic() - began_s)
-    (script.out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
+    with screen(stream) as view:
+        record = play(script, view)
+    verdict = check_table(str(script.table), figures(flights(script.rows)))
+    result = summary(record, verdict, script.rows, monotonic() - started_s)
+    (script.out / "summary.json").write_text(json.dumps(result, indent=2) + "\n")
     (script.out / "ownership.svg").write_text(
-        picture(played, f"Who owned which partition: group {GROUP} on {played.broker}")
+        ownership_picture(record, f"Who owned which partition: group {GROUP} on {record.broker}")
     )
     if options.json:
-        print(json.dumps(found, indent=2))
-    tell(found, options.out, Console(file=stream, highlight=False))
-    return exit_code(found)
+        print(json.dumps(result, indent=2))
+    print_result(result, options.out, Console(file=stream, highlight=False))
+    return exit_code(result)
 
 
-def exit_code(found: dict[str, Any]) -> int:
-    """0 if every check held and a host was lost and noticed; else 1."""
+def exit_code(result: dict[str, Any]) -> int:
+    """Return 0 if every check holds and the loss of the host was noticed; else 1."""
     return (
         0
-        if found["checks_ok"] and any(event["cause"] == "session" for event in found["events"])
+        if result["checks_ok"] and any(event["cause"] == "session" for event in result["events"])
         else 1
     )
 
 
-def tell(found: dict[str, Any], out: Path, console: Console) -> None:
-    """The result in sentences."""
-    lines = ["", *(f"[red]Wrong:[/red] {problem}" for problem in found["problems"])]
-    if found["checks_ok"]:
+def print_result(result: dict[str, Any], out: Path, console: Console) -> None:
+    """Print the result in sentences."""
+    lines = ["", *(f"[red]Wrong:[/red] {problem}" for problem in result["problems"])]
+    if result["checks_ok"]:
         rows = (
-            f"{found['rows_in']:,} flights in, {found['rows_out']:,} rows out, 0 duplicates, "
+            f"{result['rows_in']:,} flights in, {result['rows_out']:,} rows out, 0 duplicates, "
             "0 missing; the sums are the CSV's."
         )
         lines.append(f"[green]Every flight exactly once:[/green] {rows}")
-    lines += [_sentence(event) for event in found["events"]]
+    lines += [_sentence(event) for event in result["events"]]
     lines.append(
-        f"{found['seconds']:.0f} s, at most {found['peak_memory_mb']:,} MB in all "
+        f"{result['seconds']:.0f} s, at most {result['peak_memory_mb']:,} MB in all "
         "processes together."
     )
     lines.append(
@@ -174,7 +176,9 @@ def _sentence(event: dict[str, Any]) -> str:
     if event["converged_ms"] is None:
         return f"  {event['member']} {what}: the group never settled"
     unowned_ms = event["longest_unowned_ms"]
-    unowned = f"{unowned_ms / 1000:.1f} s at most" if unowned_ms else f"less than {LOOK_EVERY_S} s"
+    unowned = (
+        f"{unowned_ms / 1000:.1f} s at most" if unowned_ms else f"less than {SAMPLE_INTERVAL_S} s"
+    )
     settled = (
         f"settled after {event['converged_ms'] / 1000:.1f} s, {event['partitions_moved']} "
         "partitions moved"
@@ -182,11 +186,14 @@ def _sentence(event: dict[str, Any]) -> str:
     return f"  {event['member']} {what}: {settled}, each without an owner for {unowned}"
 
 
-def main(given: list[str] | None = None) -> int:
-    """The exit code; whatever ends the run, no process of it stays behind."""
+def main(words: list[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Whatever ends the run, none of its processes is left: SIGTERM unwinds the stack, too.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        return run(arguments(given))
+        return run(arguments(words))
     except (Stopped, NoBroker) as problem:
         print(f"\nThe demonstration stopped. {problem}", file=sys.stderr)
         return 1

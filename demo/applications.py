@@ -1,6 +1,4 @@
-"""Spark applications as an operator meets them: started as processes, stopped in order, or lost
-together with their host.
-"""
+"""Spark applications as processes: started, stopped in order, or lost together with their host."""
 
 import os
 import signal
@@ -16,11 +14,14 @@ from apportion.testing import host
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def pipeline(name: str, version: int, out: Path, scratch: Path, **options: str) -> "Application":
-    """`demo.pipeline` runs as an application; its log and checkpoint lie in `out`. options: the
-    others of its options.
+def pipeline(
+    name: str, version: int, out: Path, scratch_directory: Path, **options: str
+) -> "Application":
+    """Start `demo.pipeline` as an application.
+
+    out: gets its log and its checkpoint. options: the remaining options of its command line.
     """
-    said = {
+    arguments = {
         "name": name,
         "version": str(version),
         "checkpoint": str(out / "checkpoints" / name),
@@ -30,34 +31,35 @@ def pipeline(name: str, version: int, out: Path, scratch: Path, **options: str) 
         sys.executable,
         "-m",
         "demo.pipeline",
-        *(f"--{key}={value}" for key, value in said.items()),
+        *(f"--{key}={value}" for key, value in arguments.items()),
     ]
-    return Application(name, command, out / "logs" / f"{name}.log", scratch / name)
+    return Application(name, command, out / "logs" / f"{name}.log", scratch_directory / name)
 
 
 class Application:
-    """A process with all that it starts, in a process session of its own; its output goes to
-    `log`.
+    """A process with all that it starts, in a process session of its own, running until stopped.
+
+    log: the file for its output. scratch_directory: its working directory, which gets the temporary
+    files that it cannot delete when it is killed.
     """
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, scratch: Path) -> None:
-        """It has been started in the directory `scratch`, where it leaves whatever it cannot tidy
-        up when it is killed.
-        """
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, scratch_directory: Path
+    ) -> None:
         self.name, self.log = name, log
         self.stopping = False
-        for directory in (log.parent, scratch):
+        for directory in (log.parent, scratch_directory):
             directory.mkdir(parents=True, exist_ok=True)
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
         environment = os.environ | {
             "PYTHONPATH": path,
             "PYTHONUNBUFFERED": "1",
-            "TMPDIR": str(scratch),
+            "TMPDIR": str(scratch_directory),
         }
         with log.open("wb") as output:
             self._driver = subprocess.Popen(
                 command,
-                cwd=scratch,
+                cwd=scratch_directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -67,17 +69,18 @@ class Application:
 
     @property
     def exit_code(self) -> int | None:
-        """How the driver ended; None while it runs."""
+        """The driver's exit code; None while it runs."""
         return self._driver.poll()
 
     def stop(self) -> None:
-        """It has been asked to finish its batch, leave the group and end."""
+        """Ask it by SIGTERM to finish its batch, leave the group and end."""
         self.stopping = True
         self._driver.send_signal(signal.SIGTERM)
 
     def lose_host(self) -> int:
-        """Every process of it is dead, and none could tell anybody; the answer is how many they
-        were.
+        """Kill all of its processes at one instant and return their number, as if the host died.
+
+        None of them can leave the group, so the coordinator waits for the session timeout.
         """
         self.stopping = True
         count = host.kill_host(self._driver.pid)
@@ -85,9 +88,9 @@ class Application:
         return count
 
     def processes(self) -> list[psutil.Process]:
-        """The driver, its JVM, the planning runner, the workers: what is alive of it."""
+        """Return its live processes: the driver, its JVM, the planning runner, the workers."""
         return host.processes(self._driver.pid)
 
     def last_lines(self, count: int = 15) -> str:
-        """The end of its log."""
+        """Return the last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").rstrip().splitlines()[-count:])

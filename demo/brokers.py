@@ -1,5 +1,6 @@
-"""The broker of a run: apportion's own inside this process, or a real Apache Kafka beside it.
-Sessions last 6 s on both.
+"""The broker of a run: apportion's own in this process, or a real Apache Kafka beside it.
+
+The session timeout is 6 s on both.
 """
 
 import shutil
@@ -17,20 +18,21 @@ KINDS = ("embedded", "kafka")
 
 
 class NoBroker(Exception):
-    """The broker cannot run here; the text is a sentence that says why."""
+    """The broker cannot run here; the text says why, in one sentence."""
 
 
 class Broker(NamedTuple):
-    """Where clients reach the broker, and what it is in words."""
+    """The address of the broker for clients, and its name for people."""
 
     bootstrap: str
     name: str
 
 
 @contextmanager
-def running(kind: str, directory: Path) -> Iterator[Broker]:
-    """A fresh broker of this kind, gone at the end. Its files, if it keeps any to read, lie in
-    `directory`. Raises NoBroker.
+def running_broker(kind: str, directory: Path) -> Iterator[Broker]:
+    """Run a fresh broker of this kind until the end of the `with` block.
+
+    directory: for the logs of a real Kafka. Raises NoBroker.
     """
     if kind == "embedded":
         with EmbeddedBroker(group_consumer_session_timeout_ms=SESSION_MS) as broker:

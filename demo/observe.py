@@ -1,8 +1,7 @@
-"""A thread that looks at the group five times a second, from outside, and at the memory of all
-processes once a second.
+"""A thread that samples the group five times a second, and the memory of all processes once.
 
-It asks the broker what anybody may ask: who is in the group and has what, the group's offsets,
-where the topic ends. The one thing it adds is said in `holders`. It never takes part in the group.
+It sends requests that any client may send: ConsumerGroupDescribe, OffsetFetch and ListOffsets. It
+is no member of the group. `partition_users` adds the one thing that they do not say.
 """
 
 import threading
@@ -23,102 +22,100 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from demo.timeline import Sample
 
-LOOK_EVERY_S = 0.2
-WEIGH_EVERY_S = 1.0
-PATIENCE_MS = 2_000
+SAMPLE_INTERVAL_S = 0.2
+MEMORY_INTERVAL_S = 1.0
+TIMEOUT_MS = 2_000
 
 
-class Holder(NamedTuple):
-    """Who uses a partition: a member, in the epoch in which it was last told that it has it."""
+class PartitionUser(NamedTuple):
+    """The member that uses a partition, and its epoch when it was last assigned the partition."""
 
     member_id: str
     epoch: int
 
 
-def holders(
-    before: Mapping[int, Holder], group: DescribedGroup, topic_id: bytes
-) -> dict[int, Holder]:
-    """Who uses each partition now.
+def partition_users(
+    before: Mapping[int, PartitionUser], group: DescribedGroup, topic_id: bytes
+) -> dict[int, PartitionUser]:
+    """Return the member that uses each partition now.
 
-    What a member is told to give up leaves its assignment at once, but is its own until it has
-    answered; then its epoch moves.
+    KIP-848: a partition that a member must revoke leaves its described assignment at once, but the
+    member uses it until it has confirmed the revocation; then its epoch changes.
     """
     epochs = {member.member_id: member.member_epoch for member in group.members}
-    kept = {
+    still_used = {
         partition: holder
         for partition, holder in before.items()
         if epochs.get(holder.member_id) == holder.epoch
     }
     assigned = {
-        partition: Holder(member.member_id, member.member_epoch)
+        partition: PartitionUser(member.member_id, member.member_epoch)
         for member in group.members
         for topic in member.assignment.topic_partitions
         if bytes(topic.topic_id) == topic_id
         for partition in topic.partitions
     }
-    return kept | assigned
+    return still_used | assigned
 
 
 class Observer(threading.Thread):
-    """Samples of the group since `began_s` (monotonic), and the most memory that all processes took
-    together.
-    """
+    """Samples of the group since `started_s` (monotonic), and the peak memory of all processes."""
 
-    def __init__(self, bootstrap: str, group: str, topic: Topic, began_s: float) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: Topic, started_s: float) -> None:
         super().__init__(name="observer", daemon=True)
-        self._cluster = Cluster(bootstrap, client_id="observer", timeout_ms=PATIENCE_MS)
-        self._group, self._topic, self._places, self._began_s = (
+        self._cluster = Cluster(bootstrap, client_id="observer", timeout_ms=TIMEOUT_MS)
+        self._group, self._topic, self._partitions, self._started_s = (
             group,
             topic,
             partitions_of(topic),
-            began_s,
+            started_s,
         )
-        self._holders: dict[int, Holder] = {}
-        self._ended = threading.Event()
+        self._holders: dict[int, PartitionUser] = {}
+        self._stopped = threading.Event()
         self.samples: list[Sample] = [Sample(0, {}, frozenset(), True, {}, {})]
         self.memory_mb = 0
         self.peak_memory_mb = 0
-        self.error: str | None = None  # why the last look failed
+        self.error: str | None = None  # why the last sample failed
 
     @property
     def latest(self) -> Sample:
-        """What was seen last."""
+        """The last sample."""
         return self.samples[-1]
 
     def run(self) -> None:
-        """Look and weigh until `end`."""
-        weigh_at_s = 0.0
-        while not self._ended.wait(LOOK_EVERY_S):
+        """Take samples until `end` is called."""
+        next_memory_s = 0.0
+        while not self._stopped.wait(SAMPLE_INTERVAL_S):
             try:
-                self.samples.append(self._look())
+                self.samples.append(self._take_sample())
                 self.error = None
             except (Refused, Disconnected) as error:
                 self.error = str(error)
-            if monotonic() >= weigh_at_s:
+            if monotonic() >= next_memory_s:
                 self.memory_mb = memory_mb()
                 self.peak_memory_mb = max(self.peak_memory_mb, self.memory_mb)
-                weigh_at_s = monotonic() + WEIGH_EVERY_S
+                next_memory_s = monotonic() + MEMORY_INTERVAL_S
         self._cluster.close()
 
     def end(self) -> None:
-        """No look follows."""
-        self._ended.set()
+        """Stop the thread."""
+        self._stopped.set()
         if self.is_alive():
             self.join()
 
-    def _look(self) -> Sample:
+    def _take_sample(self) -> Sample:
         group = self._cluster.ask_coordinator(
             "ConsumerGroupDescribe",
             ConsumerGroupDescribeRequest(group_ids=(self._group,)),
             self._group,
-            lambda answer: _described(answer.groups[0]),
-            PATIENCE_MS,
+            lambda response: _described(response.groups[0]),
+            TIMEOUT_MS,
         )
-        at_ms = int((monotonic() - self._began_s) * 1000)
-        self._holders = holders(self._holders, group, self._topic.id)
+        at_ms = int((monotonic() - self._started_s) * 1000)
+        self._holders = partition_users(self._holders, group, self._topic.id)
         names = {member.member_id: member.client_id for member in group.members}
-        committed = self._cluster.committed(self._group, self._places)
-        ends = self._cluster.list_offsets(self._places, LATEST)
+        committed = self._cluster.committed(self._group, self._partitions)
+        ends = self._cluster.list_offsets(self._partitions, LATEST)
         return Sample(
             at_ms,
             {
@@ -127,13 +124,13 @@ class Observer(threading.Thread):
             },
             frozenset(names.values()),
             group.group_state in ("Stable", "Empty"),
-            {place.partition: offset or 0 for place, offset in committed.items()},
-            {place.partition: offset for place, offset in ends.items()},
+            {partition.partition: offset or 0 for partition, offset in committed.items()},
+            {partition.partition: offset for partition, offset in ends.items()},
         )
 
 
 def _described(group: DescribedGroup) -> tuple[Code, DescribedGroup]:
-    """A group that nobody has joined yet is an empty one."""
+    """Return the error and the group; a group that no member has joined yet counts as empty."""
     code = Code.of(group.error_code)
     if code is Code.GROUP_ID_NOT_FOUND:
         return Code.NONE, DescribedGroup(group_id=group.group_id, group_state="Empty")
@@ -141,11 +138,12 @@ def _described(group: DescribedGroup) -> tuple[Code, DescribedGroup]:
 
 
 def memory_mb() -> int:
-    """What this process and all of its descendants take: shared pages counted once where the system
-    can tell (PSS), else RSS.
+    """Return the memory of this process and all of its descendants.
+
+    Shared pages are counted once where the system knows them (PSS); else it is the RSS.
     """
-    here = psutil.Process()
-    return sum(_memory_bytes(process) for process in [here, *here.children(recursive=True)]) >> 20
+    own = psutil.Process()
+    return sum(_memory_bytes(process) for process in [own, *own.children(recursive=True)]) >> 20
 
 
 def _memory_bytes(process: psutil.Process) -> int:

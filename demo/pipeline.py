@@ -1,7 +1,6 @@
-"""One Spark application of the demonstration: flights from the group, parsed and classed, into one
-Delta table, each once.
+"""One Spark application of the demonstration: flights from Kafka, parsed, into a Delta table.
 
-Run as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 has one more
+It runs as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 adds a
 column, `day_part`.
 """
 
@@ -26,14 +25,16 @@ from demo.flights import COLUMNS, TEXT
 FLIGHT = StructType(
     [StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS]
 )
-DRAIN_S = 10.0
-# a JVM that lives for two minutes starts with a third less work so
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+BATCH_TIMEOUT_S = 10.0
+# For a JVM that lives two minutes: less compilation, and a third less processor time at the start.
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pipeline(source: DataFrame, version: int) -> DataFrame:
-    """Rows of the table: the flight's columns, where its record came from, its delay class and
-    route, and the version.
+    """Return the rows of the table, as they follow from the source's rows.
+
+    They are the columns of the flight, the topic, partition and offset of its record, its delay
+    class and route, and the version.
     """
     flights = source.select(
         "topic",
@@ -51,7 +52,7 @@ def pipeline(source: DataFrame, version: int) -> DataFrame:
 
 
 def delay_class() -> Column:
-    """How late the flight left."""
+    """Return the column that says how late a flight left, in words."""
     delay = F.col("dep_delay")
     return (
         F.when(delay.isNull(), "unknown")
@@ -62,7 +63,7 @@ def delay_class() -> Column:
 
 
 def day_part() -> Column:
-    """When on its day the flight was to leave."""
+    """Return the column that says in which part of the day a flight was to leave."""
     hour = F.col("hour")
     return (
         F.when(hour < 6, "night")
@@ -73,12 +74,12 @@ def day_part() -> Column:
 
 
 def session(name: str) -> SparkSession:
-    """A small local Spark: no UI, small heap, Unix-domain sockets to its Python workers."""
+    """Return a small local Spark: no UI, a small heap, Unix sockets to its Python workers."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": f"{QUICK} -Djava.io.tmpdir={gettempdir()}",
+        "spark.driver.extraJavaOptions": f"{FAST_START} -Djava.io.tmpdir={gettempdir()}",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
@@ -93,14 +94,15 @@ def session(name: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def warm(spark: SparkSession, version: int) -> None:
-    """Spark has run the pipeline once, on nothing, before it is given partitions: the first job of
-    a JVM takes long.
+def warm_up(spark: SparkSession, version: int) -> None:
+    """Run the pipeline once on one empty record, before the query joins the group.
+
+    The first job of a JVM takes long; the query's partitions would wait for it.
     """
 
-    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def import_modules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import apportion.columns.read
-        import apportion.spark.files  # noqa: F401  a Python worker keeps what it has imported
+        import apportion.spark.files  # noqa: F401  Spark reuses its Python workers
 
         return batches
 
@@ -108,15 +110,16 @@ def warm(spark: SparkSession, version: int) -> None:
         [(b"{}", "", 0, 0)], "value binary, topic string, partition int, offset long"
     )
     rows = pipeline(record.repartition(2), version)
-    rows.mapInArrow(loaded, rows.schema).write.format("noop").mode("overwrite").save()
+    rows.mapInArrow(import_modules, rows.schema).write.format("noop").mode("overwrite").save()
 
 
-def drain(query: StreamingQuery) -> None:
-    """The batch that ran is written, or DRAIN_S are over: what is cut short must be read again by
-    the next owner.
+def wait_for_batch(query: StreamingQuery) -> None:
+    """Wait until the running batch is written, BATCH_TIMEOUT_S at most.
+
+    A batch that is interrupted must be read again by the next owner of its partitions.
     """
-    until_s = monotonic() + DRAIN_S
-    while query.isActive and query.status["isTriggerActive"] and monotonic() < until_s:
+    deadline_s = monotonic() + BATCH_TIMEOUT_S
+    while query.isActive and query.status["isTriggerActive"] and monotonic() < deadline_s:
         sleep(0.02)
 
 
@@ -129,10 +132,10 @@ def main() -> None:
     options = parser.parse_args()
     stop, parent = threading.Event(), os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the director's: it stops us in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops us in order
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(options.name)
-    warm(spark, options.version)
+    warm_up(spark, options.version)
     source = (
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", options.bootstrap)
@@ -150,10 +153,10 @@ def main() -> None:
         .start()
     )
     print("started", flush=True)
-    while not stop.is_set() and os.getppid() == parent:  # nobody's application ends too
+    while not stop.is_set() and os.getppid() == parent:  # without a parent it ends, too
         if query.awaitTermination(0.2):  # type: ignore[arg-type]  # it takes fractions of a second
             sys.exit(f"the query ended by itself: {query.exception()}")
-    drain(query)
+    wait_for_batch(query)
     query.stop()
     print("stopped", flush=True)
 

@@ -1,9 +1,9 @@
-"""The script of the demonstration: two applications share a group, one is lost with its host, a new
-version takes over.
+"""The script of the demonstration, from the first application to the last.
 
-It starts everything, waits for what must come, and watches meanwhile that nothing ends by itself
-and nothing stands still. What the run was is told afterwards by `demo.timeline` from what the
-observer saw, and by `demo.check` from the table.
+Two applications share a group, one is lost with its host, a new version takes over. The script
+starts and stops the processes, waits for each effect, and fails as soon as a process ends by itself
+or nothing moves any more. Afterwards `demo.timeline` finds the rebalances in the samples of the
+observer, and `demo.check` checks the table.
 """
 
 import shutil
@@ -16,28 +16,26 @@ from typing import NamedTuple
 
 from apportion.client.cluster import Cluster
 from demo.applications import Application, pipeline
-from demo.brokers import Broker, running
+from demo.brokers import Broker, running_broker
 from demo.flights import flights
 from demo.observe import Observer
 from demo.produce import PacedProducer
-from demo.screen import Lines, Picture, Scene
-from demo.timeline import Death, Sample
+from demo.screen import LiveView, PlainLines, Scene
+from demo.timeline import HostLoss, Sample
 
 GROUP, TOPIC, PARTITIONS = "flights-etl", "flights", 12
-LOOK_S, SHOW_S = 0.1, 0.25
-STANDSTILL_S = 300  # Spark alone takes two minutes to start where others use the cores
-OURS = ("flights", "checkpoints", "logs", "kafka", "summary.json", "ownership.svg")
+POLL_INTERVAL_S, REDRAW_INTERVAL_S = 0.1, 0.25
+NO_PROGRESS_TIMEOUT_S = 300  # Spark alone takes two minutes to start where others use the cores
+OUTPUTS = ("flights", "checkpoints", "logs", "kafka", "summary.json", "ownership.svg")
 FIRST, SURVIVOR, SUCCESSOR = MEMBERS = ("v1-a", "v1-b", "v2")
 
 
 class Stopped(Exception):
-    """The demonstration cannot go on; the text is a sentence that says why, and the end of the log
-    that shows it.
-    """
+    """The demonstration cannot go on; the text says why, with the end of the log that shows it."""
 
 
 class Script(NamedTuple):
-    """What is played. seconds: how long the production of `rows` flights takes at the least."""
+    """The sizes of a run. seconds: how long the production of `rows` flights takes at least."""
 
     broker: str
     rows: int
@@ -46,23 +44,23 @@ class Script(NamedTuple):
 
     @property
     def table(self) -> Path:
-        """Where the flights are written to."""
+        """The path of the Delta table."""
         return self.out / "flights"
 
 
-class Played(NamedTuple):
-    """What was seen of a run that came to its end."""
+class RunRecord(NamedTuple):
+    """The record of a complete run: samples of the group, lost hosts, peak memory."""
 
     broker: str
     samples: tuple[Sample, ...]
-    deaths: tuple[Death, ...]
+    host_losses: tuple[HostLoss, ...]
     peak_memory_mb: int
 
 
 def clear(out: Path) -> None:
-    """`out` exists, and nothing of an earlier run is in it; what is not ours stays."""
+    """Create `out`, or delete the outputs of an earlier run in it; other files stay."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in OURS:
+    for name in OUTPUTS:
         path = out / name
         if path.is_dir():
             shutil.rmtree(path)
@@ -70,30 +68,31 @@ def clear(out: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def play(script: Script, screen: Picture | Lines) -> Played:
-    """The whole script was played and every process it started is gone. Raises Stopped,
-    NoBroker.
+def play(script: Script, screen: LiveView | PlainLines) -> RunRecord:
+    """Run the whole script and return the record; afterwards none of its processes is left.
+
+    Raises Stopped, NoBroker.
     """
     clear(script.out)
     with ExitStack() as stack:
-        broker = stack.enter_context(running(script.broker, script.out / "kafka"))
-        stage = Stage(script, broker, stack.enter_context(scratch()), screen)
+        broker = stack.enter_context(running_broker(script.broker, script.out / "kafka"))
+        stage = Stage(script, broker, stack.enter_context(scratch_directory()), screen)
         stack.callback(stage.clear)
         stage.run()
-        return Played(
+        return RunRecord(
             stage.broker.name,
             tuple(stage.observer.samples),
-            tuple(stage.deaths),
+            tuple(stage.host_losses),
             stage.observer.peak_memory_mb,
         )
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A directory for what processes leave behind when they are killed; gone at the end.
+def scratch_directory() -> Iterator[Path]:
+    """Create a directory for temporary files of processes that are killed, deleted at the end.
 
-    Its name is short, because Spark's Unix-domain sockets lie in it and their paths may have no
-    more than some 100 characters.
+    Its name is short: Spark's Unix-domain sockets are in it, whose paths may have no more than
+    about 100 characters.
     """
     directory = mkdtemp(prefix="flights-", dir="/tmp" if Path("/tmp").is_dir() else None)
     try:
@@ -103,18 +102,23 @@ def scratch() -> Iterator[Path]:
 
 
 class Stage:
-    """Everything that runs during the demonstration."""
+    """The broker's topic, the observer, the producer and the applications of one run."""
 
     def __init__(
-        self, script: Script, broker: Broker, scratch: Path, screen: Picture | Lines
+        self, script: Script, broker: Broker, scratch_directory: Path, screen: LiveView | PlainLines
     ) -> None:
-        """The topic exists and is looked at; nobody produces or reads yet."""
-        self.script, self.broker, self.scratch, self.screen = script, broker, scratch, screen
-        self.began_s = monotonic()
+        """Create the topic and start the observer; nothing is produced or read yet."""
+        self.script, self.broker, self.scratch_directory, self.screen = (
+            script,
+            broker,
+            scratch_directory,
+            screen,
+        )
+        self.started_s = monotonic()
         cluster = Cluster(broker.bootstrap, client_id="director")
         topic = cluster.create_topic(TOPIC, PARTITIONS)
         cluster.close()
-        self.observer = Observer(broker.bootstrap, GROUP, topic, self.began_s)
+        self.observer = Observer(broker.bootstrap, GROUP, topic, self.started_s)
         self.producer = PacedProducer(
             broker.bootstrap,
             TOPIC,
@@ -123,16 +127,16 @@ class Stage:
             script.rows / max(0.1, script.seconds),
         )
         self.applications: dict[str, Application] = {}
-        self.deaths: list[Death] = []
-        self._doing = ""
+        self.host_losses: list[HostLoss] = []
+        self._activity = ""
         self._shown_s = 0.0
-        self._moved_s = monotonic()
-        self._last: tuple[object, ...] = ()
+        self._progress_s = monotonic()
+        self._last_progress: tuple[object, ...] = ()
         self.observer.start()
 
     def run(self) -> None:
-        """The script, from the first application to the last."""
-        self.news(
+        """Run the script."""
+        self.report(
             f"{self.broker.name} at {self.broker.bootstrap}; topic {TOPIC} with "
             f"{PARTITIONS} partitions"
         )
@@ -140,10 +144,10 @@ class Stage:
             self.start(name, version=1)
         self.until(
             "two Spark applications start; the flights depart when both own partitions",
-            self.both_own,
+            self.both_have_partitions,
         )
         self.producer.start()
-        self.news(
+        self.report(
             f"both own partitions: {self.script.rows:,} flights depart, at "
             f"{self.script.rows / self.script.seconds:,.0f} a second"
         )
@@ -153,64 +157,63 @@ class Stage:
         )
         self.lose(FIRST)
         self.until(
-            "nobody has told the coordinator: it finds out when the session ends",
-            self.owns_all(SURVIVOR),
+            "no member has left in order: the coordinator waits for the session timeout",
+            self.is_only_member(SURVIVOR),
         )
-        self.news(f"{SURVIVOR} owns all {PARTITIONS} partitions")
+        self.report(f"{SURVIVOR} owns all {PARTITIONS} partitions")
         self.until(
             f"{SURVIVOR} goes on alone; version 2 comes at two thirds of the rows",
             self.written(2 / 3),
         )
         self.roll()
         self.until("version 2 reads what is left", self.all_written)
-        self.news("the lag is 0: every flight is written")
+        self.report("the lag is 0: every flight is written")
         self.stop(SUCCESSOR)
         self.until("the last application leaves", lambda: not self.now.members and self.now.stable)
 
     def roll(self) -> None:
-        """Version 2 has taken over from the survivor."""
+        """Start version 2 beside the survivor, let both write, then stop the survivor."""
         self.start(SUCCESSOR, version=2)
         self.until(
             "version 2 starts with a new checkpoint beside version 1, which goes on",
             self.shared_by(SURVIVOR, SUCCESSOR),
         )
-        self.news(
+        self.report(
             f"{SUCCESSOR} owns {len(self.now.owned_by(SUCCESSOR))} partitions beside {SURVIVOR}"
         )
-        taken = self.now
+        before = self.now
         self.producer.finish()
         self.until(
             "both versions write to one table",
             lambda: any(
-                self.now.committed[each] > taken.committed[each]
-                for each in taken.owned_by(SUCCESSOR)
+                self.now.committed[partition] > before.committed[partition]
+                for partition in before.owned_by(SUCCESSOR)
             ),
         )
         self.stop(SURVIVOR)
-        self.until("version 1 finishes its batch and leaves", self.owns_all(SUCCESSOR))
-        self.news(f"{SUCCESSOR} owns all {PARTITIONS} partitions")
+        self.until("version 1 finishes its batch and leaves", self.is_only_member(SUCCESSOR))
+        self.report(f"{SUCCESSOR} owns all {PARTITIONS} partitions")
 
-    # what is waited for
+    # Conditions
 
     @property
     def now(self) -> Sample:
-        """What the observer saw last."""
+        """The observer's last sample."""
         return self.observer.latest
 
-    def both_own(self) -> bool:
-        """The first two applications share the partitions."""
+    def both_have_partitions(self) -> bool:
+        """Return whether the first two applications share the partitions."""
         return self.shared_by(FIRST, SURVIVOR)()
 
     def shared_by(self, *members: str) -> Callable[[], bool]:
-        """Each of these owns partitions, every partition has an owner, and nothing is on its
-        way.
-        """
+        """Return a condition: each of these members owns partitions, and the group is stable."""
         return lambda: (
-            self.now.converged(PARTITIONS) and all(self.now.owned_by(member) for member in members)
+            self.now.has_converged(PARTITIONS)
+            and all(self.now.owned_by(member) for member in members)
         )
 
-    def owns_all(self, member: str) -> Callable[[], bool]:
-        """This one owns every partition, and nobody else is in the group."""
+    def is_only_member(self, member: str) -> Callable[[], bool]:
+        """Return a condition: the member owns every partition and is alone in the group."""
         return lambda: (
             self.now.stable
             and len(self.now.owned_by(member)) == PARTITIONS
@@ -218,106 +221,107 @@ class Stage:
         )
 
     def written(self, share: float) -> Callable[[], bool]:
-        """This share of the rows is in the table."""
+        """Return a condition: this share of the rows is in the table."""
         return lambda: self.now.written >= share * self.script.rows
 
     def all_written(self) -> bool:
-        """Everything is produced, and the group is at the end of every partition."""
+        """Return whether every flight is produced, and its offset committed."""
         return self.producer.acknowledged == self.script.rows == self.now.written
 
-    # what is done
+    # Actions
 
     def start(self, name: str, version: int) -> None:
-        """An application of this version runs."""
-        places = {
+        """Start an application with this version of the pipeline."""
+        addresses = {
             "bootstrap": self.broker.bootstrap,
             "group": GROUP,
             "topic": TOPIC,
             "table": str(self.script.table),
         }
-        self.applications[name] = pipeline(name, version, self.script.out, self.scratch, **places)
-        self.news(
+        self.applications[name] = pipeline(
+            name, version, self.script.out, self.scratch_directory, **addresses
+        )
+        self.report(
             f"{name} starts: version {version} of the pipeline, a Spark application of its own"
         )
 
     def lose(self, name: str) -> None:
-        """The host of this application is lost."""
-        self.deaths.append(Death(self.at_ms(), name))
+        """Kill all processes of this application at one instant, as if its host were lost."""
+        self.host_losses.append(HostLoss(self.at_ms(), name))
         count = self.applications[name].lose_host()
-        self.news(f"the host of {name} is lost: {count} processes killed at one instant")
+        self.report(f"the host of {name} is lost: {count} processes killed at one instant")
 
     def stop(self, name: str) -> None:
-        """This application has finished its batch, left the group and ended."""
+        """Stop this application in order, and wait until it has ended."""
         self.applications[name].stop()
-        self.news(f"{name} is asked to stop")
+        self.report(f"{name} is asked to stop")
         self.until(
             f"{name} finishes its batch and leaves",
             lambda: self.applications[name].exit_code is not None,
         )
         if self.applications[name].exit_code:
-            raise Stopped(f"{name} did not stop in order. {self._log_of(name)}")
+            raise Stopped(f"{name} did not stop in order. {self._log_tail(name)}")
 
     def clear(self) -> None:
-        """No process and no thread of this stage is left."""
+        """Stop the producer, the applications and the observer."""
         self.producer.end()
         for application in self.applications.values():
             application.lose_host()
         self.observer.end()
 
-    # watching
+    # Waiting
 
     def at_ms(self) -> int:
-        """Milliseconds since the beginning."""
-        return int((monotonic() - self.began_s) * 1000)
+        """Return the milliseconds since the start."""
+        return int((monotonic() - self.started_s) * 1000)
 
-    def news(self, text: str) -> None:
-        """The viewer hears of it."""
-        self.screen.news(self.at_ms(), text)
+    def report(self, text: str) -> None:
+        """Show a line of text to the viewer."""
+        self.screen.report(self.at_ms(), text)
 
-    def until(self, doing: str, met: Callable[[], bool]) -> None:
-        """It is so. The viewer sees meanwhile what is being done; whatever makes waiting useless
-        raises Stopped.
+    def until(self, activity: str, is_done: Callable[[], bool]) -> None:
+        """Wait until the condition holds, redrawing the view meanwhile.
+
+        activity: what the viewer reads about it. Raises Stopped if it can no longer come true.
         """
-        self._doing = doing
-        self._moved_s = monotonic()
-        while not met():
-            self._refuse_failure()
-            self._refuse_standstill()
-            if monotonic() >= self._shown_s + SHOW_S:
+        self._activity = activity
+        self._progress_s = monotonic()
+        while not is_done():
+            self._raise_if_failed()
+            self._raise_if_stuck()
+            if monotonic() >= self._shown_s + REDRAW_INTERVAL_S:
                 self.screen.show(self.scene())
                 self._shown_s = monotonic()
-            sleep(LOOK_S)
+            sleep(POLL_INTERVAL_S)
 
     def scene(self) -> Scene:
-        """What there is to see now."""
+        """Return what the view shows now."""
         return Scene(
             at_ms=self.at_ms(),
             title=f"group {GROUP} on {self.broker.name}",
-            doing=self._doing,
+            activity=self._activity,
             total=self.script.rows,
             produced=self.producer.acknowledged,
             members=MEMBERS,
             samples=self.observer.samples,
-            died={death.member: death.at_ms for death in self.deaths},
+            lost_at_ms={loss.member: loss.at_ms for loss in self.host_losses},
             partitions=PARTITIONS,
             memory_mb=self.observer.memory_mb,
         )
 
-    def _refuse_failure(self) -> None:
+    def _raise_if_failed(self) -> None:
         for application in self.applications.values():
             if application.exit_code is not None and not application.stopping:
                 raise Stopped(
-                    f"{application.name} ended by itself. {self._log_of(application.name)}"
+                    f"{application.name} ended by itself. {self._log_tail(application.name)}"
                 )
         if self.producer.error:
             raise Stopped(f"The producer failed: {self.producer.error}.")
 
-    def _refuse_standstill(self) -> None:
-        """Stopped if nothing has moved for long: no row, no member, no partition, no line in a
-        log.
-        """
+    def _raise_if_stuck(self) -> None:
+        """Raise Stopped if nothing has changed for long: no row, member, owner or line in a log."""
         logs = tuple(application.log.stat().st_size for application in self.applications.values())
-        seen = (
+        progress = (
             self.producer.acknowledged,
             self.now.written,
             self.now.members,
@@ -325,24 +329,24 @@ class Stage:
             self.now.stable,
             logs,
         )
-        if seen != self._last:
-            self._last, self._moved_s = seen, monotonic()
-        if monotonic() - self._moved_s > STANDSTILL_S:
-            last = (
+        if progress != self._last_progress:
+            self._last_progress, self._progress_s = progress, monotonic()
+        if monotonic() - self._progress_s > NO_PROGRESS_TIMEOUT_S:
+            observer_error = (
                 f" The last look at the group failed: {self.observer.error}."
                 if self.observer.error
                 else ""
             )
-            logs_of = " ".join(
-                self._log_of(name)
-                for name, one in self.applications.items()
-                if one.exit_code is None
+            log_tails = " ".join(
+                self._log_tail(name)
+                for name, application in self.applications.items()
+                if application.exit_code is None
             )
             raise Stopped(
-                f"Nothing has moved for {STANDSTILL_S} s while waiting: "
-                f"{self._doing}.{last} {logs_of}"
+                f"Nothing has moved for {NO_PROGRESS_TIMEOUT_S} s while waiting: "
+                f"{self._activity}.{observer_error} {log_tails}"
             )
 
-    def _log_of(self, name: str) -> str:
+    def _log_tail(self, name: str) -> str:
         application = self.applications[name]
         return f"The end of {application.log}:\n{application.last_lines()}\n"

@@ -1,8 +1,6 @@
-"""What the observer saw, and what it means: who owned which partition when, and what each rebalance
-cost.
+"""The rebalances of a run, found in the observer's samples: owners, causes, durations, gaps.
 
-Pure: samples in, events and spells out. All times are milliseconds since the start of the
-demonstration.
+Pure functions. All times are milliseconds since the start of the demonstration.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Sample(NamedTuple):
-    """One look at the group: owners by partition, members' names, whether it had converged, its
-    offsets; and the topic's ends.
+    """The group at one moment.
+
+    owners: by partition. members: their client ids. stable: by the group's state. committed, ends:
+    by partition, the group's offset and the log end offset.
     """
 
     at_ms: int
@@ -32,25 +32,23 @@ class Sample(NamedTuple):
         return sum(self.ends.values()) - self.written
 
     def owned_by(self, member: str) -> list[int]:
-        """The partitions of this member."""
+        """Return the partitions of this member."""
         return [partition for partition, owner in self.owners.items() if owner == member]
 
-    def converged(self, partitions: int) -> bool:
-        """Every partition has an owner and no member has anything left to do; or there are no
-        members.
-        """
+    def has_converged(self, partitions: int) -> bool:
+        """Return whether the group is stable and every partition has an owner, if there is any."""
         return self.stable and (len(self.owners) == partitions or not self.members)
 
 
-class Death(NamedTuple):
-    """A member lost its host at that moment."""
+class HostLoss(NamedTuple):
+    """The moment at which a member's host was lost."""
 
     at_ms: int
     member: str
 
 
-class Spell(NamedTuple):
-    """A partition had one owner for a while; None for nobody."""
+class OwnershipPeriod(NamedTuple):
+    """A time in which a partition had the same owner, or none (None)."""
 
     partition: int
     owner: str | None
@@ -69,99 +67,108 @@ class Event(NamedTuple):
     longest_unowned_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        """The event as summary.json has it."""
+        """Return the event as summary.json has it."""
         return self._asdict()
 
 
-def spells(samples: Sequence[Sample], deaths: Iterable[Death], partitions: int) -> list[Spell]:
-    """Who owned each partition when, without gaps. A dead member owns nothing from the moment of
-    its death.
+def ownership_periods(
+    samples: Sequence[Sample], host_losses: Iterable[HostLoss], partitions: int
+) -> list[OwnershipPeriod]:
+    """Return the periods of every partition, without gaps.
+
+    A member owns nothing from the moment at which its host was lost.
     """
-    died = {death.member: death.at_ms for death in deaths}
-    found: list[Spell] = []
+    lost_at_ms = {loss.member: loss.at_ms for loss in host_losses}
+    results: list[OwnershipPeriod] = []
     for partition in range(partitions):
-        current: Spell | None = None
+        current: OwnershipPeriod | None = None
         for sample in samples:
             owner = sample.owners.get(partition)
             begins = sample.at_ms
-            if owner in died and sample.at_ms >= died[owner]:
+            if owner in lost_at_ms and sample.at_ms >= lost_at_ms[owner]:
                 begins, owner = (
-                    (max(died[owner], current.from_ms) if current else died[owner]),
+                    (max(lost_at_ms[owner], current.from_ms) if current else lost_at_ms[owner]),
                     None,
                 )
             if current is None:
-                current = Spell(partition, owner, begins, sample.at_ms)
+                current = OwnershipPeriod(partition, owner, begins, sample.at_ms)
             elif owner == current.owner:
                 current = current._replace(to_ms=sample.at_ms)
             else:
-                found.append(current._replace(to_ms=begins))
-                current = Spell(partition, owner, begins, sample.at_ms)
+                results.append(current._replace(to_ms=begins))
+                current = OwnershipPeriod(partition, owner, begins, sample.at_ms)
         if current is not None:
-            found.append(current)
-    return found
+            results.append(current)
+    return results
 
 
-def events(samples: Sequence[Sample], deaths: Sequence[Death], partitions: int) -> list[Event]:
-    """Every change of the membership, with its cost; a death is dated by the loss of the host, not
-    by its discovery.
+def events(
+    samples: Sequence[Sample], host_losses: Sequence[HostLoss], partitions: int
+) -> list[Event]:
+    """Return every change of the membership with the rebalance that it caused.
+
+    A lost host counts from its loss, and not from the session timeout by which it was noticed.
     """
-    died = {death.member: death.at_ms for death in deaths}
-    owned = spells(samples, deaths, partitions)
-    found: list[Event] = []
-    before: frozenset[str] = frozenset()
+    lost_at_ms = {loss.member: loss.at_ms for loss in host_losses}
+    periods = ownership_periods(samples, host_losses, partitions)
+    results: list[Event] = []
+    previous_members: frozenset[str] = frozenset()
     last_stable: Mapping[int, str] = {}
     for index, sample in enumerate(samples):
-        for member in sorted(sample.members - before):
-            found.append(
+        for member in sorted(sample.members - previous_members):
+            results.append(
                 _event(
-                    "join", member, sample.at_ms, samples[index:], last_stable, owned, partitions
+                    "join", member, sample.at_ms, samples[index:], last_stable, periods, partitions
                 )
             )
-        for member in sorted(before - sample.members):
-            cause, at_ms = ("session", died[member]) if member in died else ("leave", sample.at_ms)
-            found.append(
-                _event(cause, member, at_ms, samples[index:], last_stable, owned, partitions)
+        for member in sorted(previous_members - sample.members):
+            cause, at_ms = (
+                ("session", lost_at_ms[member]) if member in lost_at_ms else ("leave", sample.at_ms)
             )
-        before = sample.members
-        if sample.converged(partitions):
+            results.append(
+                _event(cause, member, at_ms, samples[index:], last_stable, periods, partitions)
+            )
+        previous_members = sample.members
+        if sample.has_converged(partitions):
             last_stable = sample.owners
-    return sorted(found, key=lambda event: event.at_ms)
+    return sorted(results, key=lambda event: event.at_ms)
 
 
 def _event(
     cause: str,
     member: str,
     at_ms: int,
-    after: Sequence[Sample],
+    later_samples: Sequence[Sample],
     owners_before: Mapping[int, str],
-    owned: Sequence[Spell],
+    periods: Sequence[OwnershipPeriod],
     partitions: int,
 ) -> Event:
-    end = next((sample for sample in after if sample.converged(partitions)), None)
-    until_ms = end.at_ms if end else after[-1].at_ms
-    owners_after = end.owners if end else after[-1].owners
-    moved = sum(
+    end = next((sample for sample in later_samples if sample.has_converged(partitions)), None)
+    end_ms = end.at_ms if end else later_samples[-1].at_ms
+    owners_after = end.owners if end else later_samples[-1].owners
+    owner_changed = sum(
         1
         for partition in range(partitions)
         if owners_before.get(partition) != owners_after.get(partition)
     )
     gaps = (
-        min(spell.to_ms, until_ms) - max(spell.from_ms, at_ms)
-        for spell in owned
-        if spell.owner is None
-        and spell.partition in owners_before
-        and spell.from_ms < until_ms
-        and spell.to_ms > at_ms
+        min(period.to_ms, end_ms) - max(period.from_ms, at_ms)
+        for period in periods
+        if period.owner is None
+        and period.partition in owners_before
+        and period.from_ms < end_ms
+        and period.to_ms > at_ms
     )
-    return Event(cause, member, at_ms, end.at_ms - at_ms if end else None, moved, max([0, *gaps]))
+    return Event(
+        cause, member, at_ms, end.at_ms - at_ms if end else None, owner_changed, max([0, *gaps])
+    )
 
 
 class CommitGaps(NamedTuple):
-    """The longest time between two successive commits of a partition; time in which it had no lag
-    is left out.
+    """The longest times between two commits of a partition, without the time when it had no lag.
 
-    The first two: of a partition that kept its owner. The last: from the last commit of one owner
-    to the first of the next.
+    The first two are of partitions that kept their owner; the last is from the last commit of one
+    owner to the first commit of the next.
     """
 
     during_rebalances_ms: int
@@ -172,30 +179,26 @@ class CommitGaps(NamedTuple):
 def commit_gaps(
     samples: Sequence[Sample], rebalances: Sequence[Event], partitions: int
 ) -> CommitGaps:
-    """The longest commit gaps: those that overlap a rebalance, those that do not, and those in
-    which the owner changed.
-    """
+    """Return the longest commit gaps: during rebalances, outside of them, across owners."""
     windows = [(event.at_ms, event.at_ms + (event.converged_ms or 0)) for event in rebalances]
-    worst = [0, 0, 0]
+    longest = [0, 0, 0]
     for partition in range(partitions):
-        for from_ms, to_ms, moved in _gaps(samples, partition):
+        for from_ms, to_ms, owner_changed in _gaps(samples, partition):
             kind = (
                 2
-                if moved
+                if owner_changed
                 else 0
                 if any(start < to_ms and end > from_ms for start, end in windows)
                 else 1
             )
-            worst[kind] = max(worst[kind], to_ms - from_ms)
-    return CommitGaps(*worst)
+            longest[kind] = max(longest[kind], to_ms - from_ms)
+    return CommitGaps(*longest)
 
 
 def _gaps(samples: Sequence[Sample], partition: int) -> Iterator[tuple[int, int, bool]]:
-    """From when to when a partition waited for a commit, and whether its owner changed
-    meanwhile.
-    """
-    since_ms: int | None = None  # of its last commit, or when it last had no lag after one
-    owner, offset, moved = (
+    """Yield each gap between commits: its start, its end, and whether the owner changed in it."""
+    waiting_since_ms: int | None = None  # of its last commit, or when it last had no lag after one
+    owner, offset, owner_changed = (
         samples[0].owners.get(partition),
         samples[0].committed.get(partition),
         False,
@@ -203,13 +206,13 @@ def _gaps(samples: Sequence[Sample], partition: int) -> Iterator[tuple[int, int,
     for sample in samples:
         now = sample.committed.get(partition)
         if now != offset:
-            if since_ms is not None:
-                yield since_ms, sample.at_ms, moved
-            # what is seen first may have been so for long
-            since_ms = None if offset is None else sample.at_ms
-            offset, moved = now, False
-        elif since_ms is not None and now == sample.ends.get(partition):
-            since_ms = sample.at_ms
-        # a commit seen with the change was the old owner's: it commits, then lets go
+            if waiting_since_ms is not None:
+                yield waiting_since_ms, sample.at_ms, owner_changed
+            # The first offset of all may have been committed long before the first sample.
+            waiting_since_ms = None if offset is None else sample.at_ms
+            offset, owner_changed = now, False
+        elif waiting_since_ms is not None and now == sample.ends.get(partition):
+            waiting_since_ms = sample.at_ms
+        # A commit in the same sample as the change was the old owner's: it commits, then revokes.
         if sample.owners.get(partition) != owner:
-            owner, moved = sample.owners.get(partition), True
+            owner, owner_changed = sample.owners.get(partition), True

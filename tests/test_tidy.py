@@ -32,12 +32,10 @@ from tests.laws import (
 # may come or grow.
 LONG_FILES: dict[str, int] = {
     "src/apportion/cli/main.py": 549,
-    "src/apportion/coord/classic/state.py": 457,
     "src/apportion/member/batch/rule.py": 496,
     "src/apportion/member/classic/generation.py": 458,
     "src/apportion/member/classic/machine.py": 495,
     "src/apportion/member/consumer/machine.py": 454,
-    "src/apportion/node/node.py": 466,
 }
 LONG_FUNCTIONS: dict[str, int] = {
     "src/apportion/member/batch/rule.py::plan_next": 79,

@@ -1,5 +1,4 @@
-"""Client-side assignors for classic groups: the interface for your own, and those that come with
-the package.
+"""Client-side assignors for classic groups: those of the package, and the interface for your own.
 
 `apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their
 names or objects.

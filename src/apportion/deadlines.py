@@ -38,6 +38,7 @@ class Deadlines:
         if queued is None or at_ms < queued:
             self._queued[key] = at_ms
             heappush(self._heap, (at_ms, key))
+            # Heartbeats re-arm session timeouts all the time: without this the heap only grows.
             if len(self._heap) > 64 and len(self._heap) > 4 * len(self._at):
                 self._rebuild()
 
@@ -51,18 +52,18 @@ class Deadlines:
 
     def next_at(self) -> int | None:
         """Return the earliest deadline; None if there is none."""
-        self._settle()
+        self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ms: int) -> Iterator[Key]:
-        """Yield the keys due at or before `now_ms` in `(time, key)` order, disarming each when it
-        is yielded.
+        """Yield the keys due at or before `now_ms` in `(time, key)` order, disarming each.
 
         Serving one key may postpone or disarm another, which is then not yielded; a key armed
         meanwhile belongs to the next round, even if it is due; keys not yet yielded stay armed if
         serving one raises.
         """
-        due = self._popped(now_ms)
+        due = self._pop_due(now_ms)
+        # Armed again until yielded, so that an exception in the caller's loop loses no deadline.
         for at_ms, key in due:
             self._at[key] = self._queued[key] = at_ms
             heappush(self._heap, (at_ms, key))
@@ -71,17 +72,17 @@ class Deadlines:
                 del self._at[key]
                 yield key
 
-    def _popped(self, now_ms: int) -> list[tuple[int, Key]]:
+    def _pop_due(self, now_ms: int) -> list[tuple[int, Key]]:
         due: list[tuple[int, Key]] = []
         while True:
-            self._settle()
+            self._drop_stale()
             if not self._heap or self._heap[0][0] > now_ms:
                 return due
             at_ms, key = heappop(self._heap)
             del self._queued[key], self._at[key]
             due.append((at_ms, key))
 
-    def _settle(self) -> None:
+    def _drop_stale(self) -> None:
         """Drop stale entries until the top of the heap is a true deadline, or the heap is empty."""
         heap, at, queued = self._heap, self._at, self._queued
         while heap:

@@ -1,15 +1,14 @@
-"""What can be wrong: every error code of Kafka's protocol, a refusal that carries one, and bytes
-that are no message.
+"""The errors: Kafka's error codes, a refusal that carries one, and undecodable bytes.
 
-`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for what
-it may not have; it is caught once, at a machine's door. `DecodeError` is for bytes that mean
-nothing: whoever owns the connection closes it.
+`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for
+something that it may not have; it is caught once, where a machine takes its requests. `DecodeError`
+is for bytes that are no message: the owner of the connection closes it.
 """
 
 from enum import IntEnum
 
-AGAIN = True
-"""Marks a code that may go away when the same request is sent again."""
+RETRIABLE = True
+"""Marks a code as Kafka's RetriableException does: the same request may succeed later."""
 
 
 class Code(IntEnum):
@@ -23,7 +22,7 @@ class Code(IntEnum):
     retriable: bool
 
     def __new__(cls, value: int, sentence: str = "", retriable: bool = False) -> "Code":
-        """The code of that number, with its sentence."""
+        """Create a code from its number, its sentence and whether it is retriable."""
         code = int.__new__(cls, value)
         code._value_ = value
         code.sentence = sentence
@@ -32,9 +31,9 @@ class Code(IntEnum):
 
     @classmethod
     def of(cls, value: int) -> "Code":
-        """The code of that number; UNKNOWN_SERVER_ERROR for a number that has no name here."""
-        found = cls._value2member_map_.get(value)
-        return found if isinstance(found, cls) else cls.UNKNOWN_SERVER_ERROR
+        """Return the code of that number; UNKNOWN_SERVER_ERROR if there is none, as in Java."""
+        code = cls._value2member_map_.get(value)
+        return code if isinstance(code, cls) else cls.UNKNOWN_SERVER_ERROR
 
     UNKNOWN_SERVER_ERROR = -1, "The broker failed in a way that it did not foresee."
     NONE = 0, "There is no error."
@@ -42,33 +41,33 @@ class Code(IntEnum):
     CORRUPT_MESSAGE = (
         2,
         "A record batch is damaged: its checksum, size or layout does not fit.",
-        AGAIN,
+        RETRIABLE,
     )
-    UNKNOWN_TOPIC_OR_PARTITION = 3, "This broker has no such topic or partition.", AGAIN
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "This broker has no such topic or partition.", RETRIABLE
     INVALID_FETCH_SIZE = 4, "The number of bytes to fetch makes no sense."
-    LEADER_NOT_AVAILABLE = 5, "The partition has no leader at the moment.", AGAIN
+    LEADER_NOT_AVAILABLE = 5, "The partition has no leader at the moment.", RETRIABLE
     NOT_LEADER_OR_FOLLOWER = (
         6,
         "Another broker leads or follows this partition, not this one.",
-        AGAIN,
+        RETRIABLE,
     )
-    REQUEST_TIMED_OUT = 7, "The time allowed for the request ran out.", AGAIN
+    REQUEST_TIMED_OUT = 7, "The time allowed for the request ran out.", RETRIABLE
     BROKER_NOT_AVAILABLE = 8, "The broker cannot be reached."
-    REPLICA_NOT_AVAILABLE = 9, "No replica of the partition can serve this now.", AGAIN
+    REPLICA_NOT_AVAILABLE = 9, "No replica of the partition can serve this now.", RETRIABLE
     MESSAGE_TOO_LARGE = 10, "A message exceeds the size that the broker accepts."
     STALE_CONTROLLER_EPOCH = 11, "The request comes from a controller that has been replaced."
     OFFSET_METADATA_TOO_LARGE = 12, "The note stored beside a committed offset is too long."
-    NETWORK_EXCEPTION = 13, "The connection broke before the answer came.", AGAIN
-    COORDINATOR_LOAD_IN_PROGRESS = 14, "The coordinator is still reading its log.", AGAIN
-    COORDINATOR_NOT_AVAILABLE = 15, "No coordinator can be reached for this group now.", AGAIN
-    NOT_COORDINATOR = 16, "Another broker coordinates this group.", AGAIN
+    NETWORK_EXCEPTION = 13, "The connection broke before the answer came.", RETRIABLE
+    COORDINATOR_LOAD_IN_PROGRESS = 14, "The coordinator is still reading its log.", RETRIABLE
+    COORDINATOR_NOT_AVAILABLE = 15, "No coordinator can be reached for this group now.", RETRIABLE
+    NOT_COORDINATOR = 16, "Another broker coordinates this group.", RETRIABLE
     INVALID_TOPIC_EXCEPTION = 17, "That is no valid topic for this operation."
     RECORD_LIST_TOO_LARGE = 18, "The batch exceeds the segment size of the log."
-    NOT_ENOUGH_REPLICAS = 19, "Too few replicas are in sync to accept the write.", AGAIN
+    NOT_ENOUGH_REPLICAS = 19, "Too few replicas are in sync to accept the write.", RETRIABLE
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = (
         20,
         "The records were written, but too few replicas are in sync.",
-        AGAIN,
+        RETRIABLE,
     )
     INVALID_REQUIRED_ACKS = 21, "The number of acknowledgements must be -1, 0 or 1."
     ILLEGAL_GENERATION = (
@@ -99,7 +98,7 @@ class Code(IntEnum):
     )
     INVALID_REPLICA_ASSIGNMENT = 39, "The wished placement of replicas is not possible."
     INVALID_CONFIG = 40, "A configuration value is not valid."
-    NOT_CONTROLLER = 41, "Another node is the controller of this cluster.", AGAIN
+    NOT_CONTROLLER = 41, "Another node is the controller of this cluster.", RETRIABLE
     INVALID_REQUEST = 42, "The request contradicts itself or the protocol."
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, "The format of the stored messages does not allow this."
     POLICY_VIOLATION = 44, "The request breaks a policy of the cluster."
@@ -109,7 +108,11 @@ class Code(IntEnum):
     INVALID_TXN_STATE = 48, "The transaction is in a state that does not allow this."
     INVALID_PRODUCER_ID_MAPPING = 49, "The producer id is not the one of this transactional id."
     INVALID_TRANSACTION_TIMEOUT = 50, "The transaction timeout is longer than the broker allows."
-    CONCURRENT_TRANSACTIONS = 51, "An earlier transaction of this producer is still ending.", AGAIN
+    CONCURRENT_TRANSACTIONS = (
+        51,
+        "An earlier transaction of this producer is still ending.",
+        RETRIABLE,
+    )
     TRANSACTION_COORDINATOR_FENCED = (
         52,
         "The transaction coordinator has been replaced by a newer one.",
@@ -123,7 +126,7 @@ class Code(IntEnum):
         55,
         "The operation was not tried because another part of the request failed first.",
     )
-    KAFKA_STORAGE_ERROR = 56, "The broker's disk refused to read or write.", AGAIN
+    KAFKA_STORAGE_ERROR = 56, "The broker's disk refused to read or write.", RETRIABLE
     LOG_DIR_NOT_FOUND = 57, "The broker has no such log directory."
     SASL_AUTHENTICATION_FAILED = 58, "The broker did not accept the credentials."
     UNKNOWN_PRODUCER_ID = 59, "The broker no longer remembers this producer id."
@@ -143,41 +146,41 @@ class Code(IntEnum):
     INVALID_PRINCIPAL_TYPE = 67, "This type of principal is not supported."
     NON_EMPTY_GROUP = 68, "The group still has members."
     GROUP_ID_NOT_FOUND = 69, "There is no group of that id."
-    FETCH_SESSION_ID_NOT_FOUND = 70, "The broker has no such fetch session.", AGAIN
+    FETCH_SESSION_ID_NOT_FOUND = 70, "The broker has no such fetch session.", RETRIABLE
     INVALID_FETCH_SESSION_EPOCH = (
         71,
         "The epoch of the fetch session is not the expected one.",
-        AGAIN,
+        RETRIABLE,
     )
     LISTENER_NOT_FOUND = (
         72,
         "The leader has no listener of the name that this request came in by.",
-        AGAIN,
+        RETRIABLE,
     )
     TOPIC_DELETION_DISABLED = 73, "Deleting topics is switched off."
-    FENCED_LEADER_EPOCH = 74, "The client's leader epoch is older than the broker's.", AGAIN
-    UNKNOWN_LEADER_EPOCH = 75, "The client's leader epoch is newer than the broker's.", AGAIN
+    FENCED_LEADER_EPOCH = 74, "The client's leader epoch is older than the broker's.", RETRIABLE
+    UNKNOWN_LEADER_EPOCH = 75, "The client's leader epoch is newer than the broker's.", RETRIABLE
     UNSUPPORTED_COMPRESSION_TYPE = (
         76,
         "This version of the request does not allow that compression.",
     )
     STALE_BROKER_EPOCH = 77, "The broker has registered again since this epoch."
-    OFFSET_NOT_AVAILABLE = 78, "The new leader does not know its high watermark yet.", AGAIN
+    OFFSET_NOT_AVAILABLE = 78, "The new leader does not know its high watermark yet.", RETRIABLE
     MEMBER_ID_REQUIRED = 79, "The member has to join again with the id that this answer gives it."
-    PREFERRED_LEADER_NOT_AVAILABLE = 80, "The preferred leader cannot take over now.", AGAIN
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, "The preferred leader cannot take over now.", RETRIABLE
     GROUP_MAX_SIZE_REACHED = 81, "The group has as many members as it may have."
     FENCED_INSTANCE_ID = 82, "Another member has taken this group instance id."
-    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "No replica that could lead is available.", AGAIN
-    ELECTION_NOT_NEEDED = 84, "The partition has the wished leader already.", AGAIN
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "No replica that could lead is available.", RETRIABLE
+    ELECTION_NOT_NEEDED = 84, "The partition has the wished leader already.", RETRIABLE
     NO_REASSIGNMENT_IN_PROGRESS = 85, "The partition is not being moved."
     GROUP_SUBSCRIBED_TO_TOPIC = 86, "The group still subscribes to this topic, so its offsets stay."
     INVALID_RECORD = 87, "The broker does not accept one of the records."
     UNSTABLE_OFFSET_COMMIT = (
         88,
         "A transaction that is not over yet may still change the committed offset.",
-        AGAIN,
+        RETRIABLE,
     )
-    THROTTLING_QUOTA_EXCEEDED = 89, "The client has used up its quota for now.", AGAIN
+    THROTTLING_QUOTA_EXCEEDED = 89, "The client has used up its quota for now.", RETRIABLE
     PRODUCER_FENCED = 90, "A newer producer has taken over this transactional id."
     RESOURCE_NOT_FOUND = 91, "The request names something that does not exist."
     DUPLICATE_RESOURCE = 92, "The request names the same thing twice."
@@ -188,20 +191,20 @@ class Code(IntEnum):
     PRINCIPAL_DESERIALIZATION_FAILURE = 97, "The principal of a forwarded request cannot be read."
     SNAPSHOT_NOT_FOUND = 98, "There is no such snapshot."
     POSITION_OUT_OF_RANGE = 99, "The position lies outside the snapshot."
-    UNKNOWN_TOPIC_ID = 100, "This broker has no topic of that id.", AGAIN
+    UNKNOWN_TOPIC_ID = 100, "This broker has no topic of that id.", RETRIABLE
     DUPLICATE_BROKER_REGISTRATION = 101, "A broker of that id is registered already."
     BROKER_ID_NOT_REGISTERED = 102, "No broker of that id is registered."
     INCONSISTENT_TOPIC_ID = (
         103,
         "The topic's id is not the one that the log was written under.",
-        AGAIN,
+        RETRIABLE,
     )
     INCONSISTENT_CLUSTER_ID = 104, "The request is meant for another cluster."
     TRANSACTIONAL_ID_NOT_FOUND = 105, "There is no such transactional id."
     FETCH_SESSION_TOPIC_ID_ERROR = (
         106,
         "A fetch session cannot mix topic names and topic ids.",
-        AGAIN,
+        RETRIABLE,
     )
     INELIGIBLE_REPLICA = 107, "That replica may not join those in sync now."
     NEW_LEADER_ELECTED = 108, "The change has made another replica the leader."
@@ -224,11 +227,11 @@ class Code(IntEnum):
     INVALID_REGISTRATION = 119, "The controller refuses this registration."
     TRANSACTION_ABORTABLE = 120, "The transaction failed; abort it and begin a new one."
     INVALID_RECORD_STATE = 121, "The record is in a state that does not allow this acknowledgement."
-    SHARE_SESSION_NOT_FOUND = 122, "The broker has no such share session.", AGAIN
+    SHARE_SESSION_NOT_FOUND = 122, "The broker has no such share session.", RETRIABLE
     INVALID_SHARE_SESSION_EPOCH = (
         123,
         "The epoch of the share session is not the expected one.",
-        AGAIN,
+        RETRIABLE,
     )
     FENCED_STATE_EPOCH = 124, "The share coordinator has seen a newer state epoch."
     INVALID_VOTER_KEY = 125, "The voter's key is not that of the receiver."
@@ -242,15 +245,14 @@ class Code(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = (
         133,
         "The broker has as many share sessions as it may have.",
-        AGAIN,
+        RETRIABLE,
     )
 
 
 class Refused(Exception):
-    """The peer asked for what it may not have.
+    """A request that is answered with an error code.
 
-    code: what its answer will say. why: one sentence for a person; the code's own where none was
-    given.
+    code: the error code of the response. why: one sentence for people; the code's own by default.
     """
 
     def __init__(self, code: Code, why: str = "") -> None:
@@ -263,16 +265,12 @@ class Refused(Exception):
 
 
 class Unanswerable(Exception):
-    """The cluster did not answer what somebody has to know; the text says why."""
+    """No broker has answered a question without which a caller cannot go on; the text says why."""
 
 
 class DecodeError(ValueError):
-    """The bytes are not the message that they claim to be; the sentence names the message and the
-    field.
-    """
+    """Bytes that are not the message they claim to be; the text names the message and the field."""
 
 
 class EncodeError(ValueError):
-    """A value cannot be said in the version that it was to be written in; the sentence names the
-    message and the field.
-    """
+    """A value that a version cannot express; the text names the message and the field."""

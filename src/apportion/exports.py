@@ -1,5 +1,6 @@
-"""Public names that load on first use, so that importing a package stays cheap and needs no library
-that is not used.
+"""Public names that load on first use.
+
+So importing a package stays cheap, and needs no library that the program does not use.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +19,7 @@ def lazily(
     """
 
     def load(name: str) -> Any:
-        """Return the public object of that name, imported now. Errors: AttributeError where there
-        is none.
-        """
+        """Import and return the public object of that name. Raises AttributeError."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(modules[name])

@@ -1,21 +1,22 @@
-"""What a Machine is, and the events and actions that every driver of one understands.
+"""The interface of machines, and the events and actions that every driver of one understands.
 
-A Machine decides and does nothing else: `step(event, now)` changes its own state and returns
-actions in an order that is a contract; `wake_at()` names the next moment at which it needs a
-`Tick`. It knows no clocks, sockets, disks or threads. Each kind of machine adds its own events and
-actions; those here are shared.
+A Machine is a state machine without I/O. It decides and does nothing else: `step(event, now)`
+changes its own state and returns actions in an order that is a contract; `wake_at()` names the next
+moment at which it needs a `Tick`. It knows no clocks, sockets, disks or threads. Each kind of
+machine adds its own events and actions; those here are shared.
 """
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NewType, Protocol, TypeVar
 
 Ticket = NewType("Ticket", int)
-"""A parked request, named by the driver. A machine stores it and spends it at most once."""
+"""The number of a request, chosen by the driver; a machine may keep it and reply later, once."""
 
 
 class Instant(NamedTuple):
-    """One reading of both clocks: deadlines use `mono_ms` only, records and retention `wall_ms`
-    only.
+    """One reading of both clocks.
+
+    Deadlines use `mono_ms` only, records and retention `wall_ms` only.
     """
 
     mono_ms: int
@@ -64,8 +65,9 @@ class Flushed:
 
 @dataclass(slots=True, frozen=True)
 class FlushFailed:
-    """The disk failed the flush that ends at `flush_seq`: nothing since the last `Flushed` may be
-    trusted.
+    """The disk failed the flush that ends at `flush_seq`.
+
+    Nothing that was appended since the last `Flushed` may be trusted.
     """
 
     flush_seq: int
@@ -73,9 +75,9 @@ class FlushFailed:
 
 
 class Reply(NamedTuple):
-    """Spend `ticket`: send `body` as the response.
+    """Send `body` as the response to the request with this ticket.
 
-    None closes the request without one (Produce with acks=0).
+    None ends the request without a response (Produce with acks=0).
     """
 
     ticket: Ticket
@@ -84,9 +86,7 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Flush:
-    """Make every file in `paths` durable, then post `Flushed(flush_seq)` or
-    `FlushFailed(flush_seq)`.
-    """
+    """Make every file in `paths` durable, then post `Flushed` or `FlushFailed` with `flush_seq`."""
 
     flush_seq: int
     paths: tuple[str, ...]
@@ -105,12 +105,13 @@ A = TypeVar("A")
 
 
 class Machine(Protocol[E, A]):
-    """Anything that decides: one lock, one driver, no clock of its own."""
+    """A state machine without I/O: the broker, a coordinator shard, a member.
+
+    One driver at a time calls it, so it has no lock; it has no clock of its own.
+    """
 
     def step(self, event: E, now: Instant) -> list[A]:
-        """Return the actions that `event` causes at `now`, in the order in which they must be
-        carried out.
-        """
+        """Return the actions that `event` causes at `now`, in the order to perform them."""
         ...
 
     def wake_at(self) -> int | None:

@@ -1,12 +1,13 @@
-"""Foreign text made safe to print: names of groups, clients and members may be any text at all."""
+"""Escapes for text that others chose, such as names of groups, before it is logged or printed."""
 
 
 def readable(text: str) -> str:
-    """Return the text with escapes for what a terminal or a log would obey, such as line ends and
-    control characters.
+    """Return the text with control characters and line ends as escapes.
+
+    For log lines and the command line: a terminal would obey them.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
-def _escaped(letter: str) -> str:
-    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,10 +1,9 @@
-"""Declared settings: name, type, default, bounds and a sentence for users, written once, beside the
-type.
+"""Declared settings: name, type, default, bounds and a sentence for users, each written once.
 
 A set of settings is a class whose fields are annotated `Annotated[type, Setting(...)]`: a TypedDict
 for the options of a client (so that a checker knows them as keyword arguments), a dataclass for
 what a broker obeys. `declared` reads them at run time: for the checks, for the suggestion after a
-misspelt name, and for the tables of docs/settings.md.
+misspelt name, for the tables of docs/settings.md and for `--help`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,10 +35,8 @@ class Setting:
 
 @cache
 def declared(owner: type) -> Mapping[str, Setting]:
-    """Return the settings that a class declares, by name and in the order of its fields; inherited
-    ones come first.
-    """
-    found: dict[str, Setting] = {}
+    """Return the settings that a class declares by name, inherited ones first, in field order."""
+    settings: dict[str, Setting] = {}
     for name, hint in get_type_hints(owner, include_extras=True).items():
         if get_origin(hint) is Annotated:
             kind, *notes = get_args(hint)
@@ -47,14 +44,12 @@ def declared(owner: type) -> Mapping[str, Setting]:
             if own:
                 default = getattr(owner, "__dataclass_fields__", {}).get(name)
                 value = own[0].default if default is None else default.default
-                found[name] = replace(own[0], name=name, type=kind, default=value)
-    return found
+                settings[name] = replace(own[0], name=name, type=kind, default=value)
+    return settings
 
 
 def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
-    """Return what a number must be, in words that follow "must", if it is out of bounds; else
-    None.
-    """
+    """Return what a number out of bounds must be, in words that follow "must"; else None."""
     if setting.at_least is not None and value < setting.at_least:
         return f"be at least {setting.at_least}"
     if setting.at_most is not None and value > setting.at_most:
@@ -63,6 +58,6 @@ def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
 
 
 def nearest_or_none(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelt one is most like; None where none is like it."""
+    """Return the known name that is most like a misspelt one; None if none is like it."""
     near = get_close_matches(name, list(known), n=1)
     return near[0] if near else None

@@ -13,10 +13,11 @@ NAME_LENGTH = 249
 
 def is_topic_name(name: object) -> bool:
     """Return whether a topic may have this name."""
-    fits = (
+    is_legal = (
         isinstance(name, str) and fullmatch(f"[a-zA-Z0-9._-]{{1,{NAME_LENGTH}}}", name) is not None
     )
-    return fits and name not in (".", "..")
+    # A topic's name becomes a directory's, where these two mean something else.
+    return is_legal and name not in (".", "..")
 
 
 class TopicPartition(NamedTuple):
@@ -94,7 +95,7 @@ class Topics:
     __hash__ = None  # type: ignore[assignment]
 
     def named(self, name: str) -> Topic | None:
-        """Return the topic with that name."""
+        """Return the topic with that name; None if there is none."""
         return self._by_name.get(name)
 
     def with_id(self, topic_id: TopicId) -> Topic | None:

@@ -42,8 +42,8 @@ class Group:
             said = self.member(name)[0].metadata([TOPIC])
             blobs[name] = said if isinstance(said, bytes) else said.encode()
         leader = self.member(names[0])[0]
-        if hasattr(leader, "hears"):
-            leader.hears([(name, None, blob) for name, blob in blobs.items()])
+        if hasattr(leader, "set_members"):
+            leader.set_members([(name, None, blob) for name, blob in blobs.items()])
         read = {name: ConsumerProtocolMemberMetadata.decode(blob) for name, blob in blobs.items()}
         given = leader.assign(Cluster(), read)
         for name in names:
@@ -100,7 +100,7 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
     leader = group.member("a")[0]
     java = encode_subscription(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
     mine = leader.metadata([TOPIC])
-    leader.hears([("a", None, mine), ("java", None, java)])
+    leader.set_members([("a", None, mine), ("java", None, java)])
     read = {
         "a": ConsumerProtocolMemberMetadata.decode(mine),
         "java": ConsumerProtocolMemberMetadata.decode(java),
@@ -112,7 +112,7 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
 def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_all():
     leader = Group(AiokafkaSticky).member("a")[0]
     mine = leader.metadata([TOPIC])
-    leader.hears([("a", None, mine), ("b", "static", b"\0\1\0")])
+    leader.set_members([("a", None, mine), ("b", "static", b"\0\1\0")])
     given = leader.assign(Cluster(), dict.fromkeys("ab"))
     assert {member: len(each.partitions()) for member, each in given.items()} == {
         "a": PARTITIONS,

@@ -9,10 +9,7 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.errors import Code
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
-from apportion.streams.metadata.model import (
-    AssignmentInfo,
-    SubscriptionInfo,
-)
+from apportion.streams.metadata.model import AssignmentInfo, SubscriptionInfo
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment

@@ -27,10 +27,10 @@ class Cable(Cluster):
 
     out = False
 
-    def _ask(self, address, request, timeout_ms, version):
+    def _send(self, address, request, timeout_ms, version):
         if self.out:
             raise Disconnected("the cable is out")
-        return super()._ask(address, request, timeout_ms, version)
+        return super()._send(address, request, timeout_ms, version)
 
 
 @pytest.fixture

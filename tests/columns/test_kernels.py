@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns.kernels import BAD, compile_on_first_use, varint, varlong
+from apportion.columns.kernels import MALFORMED, compile_on_first_use, read_varint, read_varlong
 
 
 def zigzag_varint(number: int) -> bytes:
@@ -33,22 +33,22 @@ def read(kernel, data: bytes, end: int | None = None) -> tuple[int, int]:
     rest=st.binary(max_size=3),
 )
 def test_every_number_is_read_and_every_cut_one_is_bad(small, large, rest):
-    for kernel, number in ((varint, small), (varlong, small), (varlong, large)):
+    for kernel, number in ((read_varint, small), (read_varlong, small), (read_varlong, large)):
         data = zigzag_varint(number)
         assert read(kernel, data + rest) == (number, len(data))
-        assert read(kernel, data, len(data) - 1) == (0, int(BAD))
+        assert read(kernel, data, len(data) - 1) == (0, int(MALFORMED))
 
 
 def test_numbers_of_too_many_bits_are_bad():
     for kernel, data in (
-        (varint, b"\xff\xff\xff\xff\x1f"),
-        (varint, b"\x80\x80\x80\x80\x80\x00"),
-        (varint, b"\xff" * 30),
-        (varlong, b"\xff" * 9 + b"\x02"),
-        (varlong, b"\x80" * 10 + b"\x00"),
-        (varlong, b"\xff" * 30),
+        (read_varint, b"\xff\xff\xff\xff\x1f"),
+        (read_varint, b"\x80\x80\x80\x80\x80\x00"),
+        (read_varint, b"\xff" * 30),
+        (read_varlong, b"\xff" * 9 + b"\x02"),
+        (read_varlong, b"\x80" * 10 + b"\x00"),
+        (read_varlong, b"\xff" * 30),
     ):
-        assert read(kernel, data) == (0, int(BAD))
+        assert read(kernel, data) == (0, int(MALFORMED))
 
 
 def test_a_function_without_a_cache_directory_is_compiled_all_the_same():

@@ -131,7 +131,7 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
 
 
 def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
-    monkeypatch.setattr(row_buffer, "GROUP_BYTES", 1000)
+    monkeypatch.setattr(row_buffer, "SHARED_BUFFER_BYTES", 1000)
     encoded = [
         encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0)
         for n in (1, 1, 1, 9, 1)

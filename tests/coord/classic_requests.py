@@ -6,10 +6,7 @@ from mixedworld import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-)
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records import consumer_serde

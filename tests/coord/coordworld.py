@@ -180,8 +180,8 @@ class World:
 def recovered(log, shard):
     """A shard that read `log`, with the settings and the topics of another."""
     fresh = Shard(shard.settings, shard.topics)
-    for offset, record in enumerate(log):
-        fresh.replay(record, offset=offset)
+    for record in log:
+        fresh.replay(record)
     return fresh
 
 

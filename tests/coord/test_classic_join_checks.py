@@ -7,10 +7,7 @@ from apportion.coord.classic.join import new_member_id
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    MemberIdentity,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient
 
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupResponse
 

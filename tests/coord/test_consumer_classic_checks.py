@@ -3,20 +3,13 @@
 from time import process_time
 
 import pytest
-from classic_requests import (
-    beat,
-    join,
-    sync,
-    world_with_one_consumer,
-)
+from classic_requests import beat, join, sync, world_with_one_consumer
 from coordworld import topics
 from mixedworld import ConsumerClient, MixedWorld
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 
 
 @pytest.fixture

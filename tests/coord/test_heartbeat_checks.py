@@ -66,9 +66,9 @@ def test_a_join_is_checked_in_kafkas_order():
         "GroupId is empty.",
         "InstanceId is empty.",
         "RackId is empty.",
-        "A member that joins has to say its RebalanceTimeoutMs.",
-        "A member that joins has to say that it owns no TopicPartitions.",
-        "A member that joins has to say what it subscribes to.",
+        "A member that joins must send a RebalanceTimeoutMs.",
+        "A member that joins must send empty TopicPartitions.",
+        "A member that joins must send a subscription.",
         Code.UNSUPPORTED_ASSIGNOR,
         Code.NONE,
     ]
@@ -122,17 +122,17 @@ def test_a_regular_expression_is_refused_last_and_in_words():
 
 def test_a_join_that_owns_something_is_refused():
     answer = World().join("m", owned={"foo": [0]})
-    assert answer.error_message == "A member that joins has to say that it owns no TopicPartitions."
+    assert answer.error_message == "A member that joins must send empty TopicPartitions."
 
 
 @pytest.mark.parametrize(
     ("epoch", "why"),
-    [(-2, "Only a member with an InstanceId can leave its place open."), (-3, None)],
+    [(-2, "Only a member with an InstanceId can leave temporarily."), (-3, None)],
 )
 def test_epochs_that_mean_nothing_are_refused(epoch, why):
     answer = World().beat("m", epoch)
     assert answer == ConsumerGroupHeartbeatResponse(
-        error_code=Code.INVALID_REQUEST, error_message=why or "MemberEpoch -3 means nothing."
+        error_code=Code.INVALID_REQUEST, error_message=why or "MemberEpoch -3 is not valid."
     )
 
 

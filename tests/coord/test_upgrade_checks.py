@@ -77,7 +77,7 @@ def given(user_data=None, *indexes):
             given(),
             "policy is downgrade",
         ),
-        ({}, [("range", None)], "connect", given(), "speak the connect protocol"),
+        ({}, [("range", None)], "connect", given(), "is connect, not consumer"),
         ({}, [("range", b"\0")], "consumer", given(), "malformed"),
         ({}, [("range", None)], "consumer", b"\0", "malformed"),
         ({}, [("mine", None)], "consumer", given(b"x"), "custom assignor mine"),

@@ -1,7 +1,7 @@
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from demo.check import Verdict, verdict
+from demo.check import Verdict, check_table
 from demo.flights import Figures
 
 GOOD = {
@@ -18,7 +18,7 @@ EXPECTED = Figures(3, 600, 4, 1)
 def judged(tmp_path, change, expected=EXPECTED):
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({**GOOD, **change}))
-    return verdict(path, expected)
+    return check_table(path, expected)
 
 
 def test_a_table_that_equals_the_csv_has_no_problems(tmp_path):

@@ -4,7 +4,7 @@ from apportion.wire.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from demo.observe import Holder, holders, memory_mb
+from demo.observe import PartitionUser, memory_mb, partition_users
 
 TOPIC = bytes(range(16))
 
@@ -28,23 +28,23 @@ def group(*members):
 
 
 def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has_answered():
-    before = {0: Holder("a", 1), 1: Holder("a", 1)}
-    asked = holders(before, group(("a", 1, [0]), ("b", 2, [])), TOPIC)
+    before = {0: PartitionUser("a", 1), 1: PartitionUser("a", 1)}
+    asked = partition_users(before, group(("a", 1, [0]), ("b", 2, [])), TOPIC)
     assert asked == before
-    answered = holders(asked, group(("a", 2, [0]), ("b", 2, [])), TOPIC)
-    assert answered == {0: Holder("a", 2)}
-    assert holders(answered, group(("a", 2, [0]), ("b", 2, [1])), TOPIC) == {
-        0: Holder("a", 2),
-        1: Holder("b", 2),
+    answered = partition_users(asked, group(("a", 2, [0]), ("b", 2, [])), TOPIC)
+    assert answered == {0: PartitionUser("a", 2)}
+    assert partition_users(answered, group(("a", 2, [0]), ("b", 2, [1])), TOPIC) == {
+        0: PartitionUser("a", 2),
+        1: PartitionUser("b", 2),
     }
 
 
 def test_a_member_that_is_gone_holds_nothing():
-    assert holders({0: Holder("a", 1)}, group(("b", 2, [])), TOPIC) == {}
+    assert partition_users({0: PartitionUser("a", 1)}, group(("b", 2, [])), TOPIC) == {}
 
 
 def test_partitions_of_other_topics_do_not_count():
-    assert holders({}, group(("a", 1, [0])), b"x" * 16) == {}
+    assert partition_users({}, group(("a", 1, [0])), b"x" * 16) == {}
 
 
 def test_this_process_takes_some_memory():

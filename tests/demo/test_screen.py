@@ -2,11 +2,11 @@ import io
 
 from rich.console import Console
 
-from demo.screen import Lines, Picture, Scene, clock, screen
+from demo.screen import LiveView, PlainLines, Scene, clock, screen
 from demo.timeline import Sample
 
 
-def scene(at_ms, died=()):
+def scene(at_ms, lost_at_ms=()):
     samples = [
         Sample(0, {}, frozenset(), True, {}, {}),
         Sample(
@@ -19,7 +19,16 @@ def scene(at_ms, died=()):
         ),
     ]
     return Scene(
-        at_ms, "group g", "two share", 4_000, 2_000, ("v1-a", "v1-b"), samples, dict(died), 2, 1_234
+        at_ms,
+        "group g",
+        "two share",
+        4_000,
+        2_000,
+        ("v1-a", "v1-b"),
+        samples,
+        dict(lost_at_ms),
+        2,
+        1_234,
     )
 
 
@@ -28,11 +37,11 @@ def drawn(shown, height=30):
     console = Console(
         file=io.StringIO(), width=80, height=height, force_terminal=True, color_system=None
     )
-    picture = Picture(console)
+    picture = LiveView(console)
     for number in range(8):
-        picture.news(1_000 * number, f"news {number}")
+        picture.report(1_000 * number, f"news {number}")
     with console.capture() as captured:
-        console.print(picture._drawn(shown))
+        console.print(picture._render(shown))
     return captured.get()
 
 
@@ -63,9 +72,9 @@ def test_a_small_terminal_shows_the_latest_news():
 def test_without_a_terminal_there_are_plain_lines():
     stream = io.StringIO()
     shown = screen(stream)
-    assert isinstance(shown, Lines)
+    assert isinstance(shown, PlainLines)
     with shown:
-        shown.news(61_000, "it happened")
+        shown.report(61_000, "it happened")
         for at_ms in (62_000, 63_000, 67_000):
             shown.show(scene(at_ms))
     figures = (

@@ -1,7 +1,16 @@
 from xml.etree import ElementTree
 
 from demo.picture import ownership_svg
-from demo.timeline import CommitGaps, Death, Event, Sample, Spell, commit_gaps, events, spells
+from demo.timeline import (
+    CommitGaps,
+    Event,
+    HostLoss,
+    OwnershipPeriod,
+    Sample,
+    commit_gaps,
+    events,
+    ownership_periods,
+)
 
 
 def sample(at_ms, owners, stable=True, committed=None):
@@ -11,11 +20,11 @@ def sample(at_ms, owners, stable=True, committed=None):
 
 def test_a_dead_member_owns_nothing_from_its_death_on():
     samples = [sample(0, "ab"), sample(100, "ab"), sample(200, "ab"), sample(300, "aa")]
-    assert spells(samples, [Death(150, "b")], 2) == [
-        Spell(0, "a", 0, 300),
-        Spell(1, "b", 0, 150),
-        Spell(1, None, 150, 300),
-        Spell(1, "a", 300, 300),
+    assert ownership_periods(samples, [HostLoss(150, "b")], 2) == [
+        OwnershipPeriod(0, "a", 0, 300),
+        OwnershipPeriod(1, "b", 0, 150),
+        OwnershipPeriod(1, None, 150, 300),
+        OwnershipPeriod(1, "a", 300, 300),
     ]
 
 
@@ -27,7 +36,7 @@ def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner():
         sample(400, "aa"),
     ]
     samples[2] = Sample(300, {0: "a"}, frozenset("a"), False, {})
-    assert events(samples, [Death(150, "b")], 2) == [
+    assert events(samples, [HostLoss(150, "b")], 2) == [
         Event("join", "a", 0, 0, 2, 0),
         Event("join", "b", 0, 0, 2, 0),
         Event("session", "b", 150, 250, 1, 250),
@@ -63,7 +72,7 @@ def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran():
 
 def test_the_picture_shows_every_spell_and_every_event():
     drawn = ownership_svg(
-        [Spell(0, "app <one>", 0, 1000), Spell(1, None, 0, 1000)],
+        [OwnershipPeriod(0, "app <one>", 0, 1000), OwnershipPeriod(1, None, 0, 1000)],
         [Event("session", "app <one>", 500, 100, 1, 100)],
         2,
         1000,
@@ -88,7 +97,13 @@ def test_a_sample_tells_rows_lag_and_shares():
     seen = Sample(
         0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4}
     )
-    assert (seen.written, seen.lag, seen.owned_by("a"), seen.converged(3), seen.converged(4)) == (
+    assert (
+        seen.written,
+        seen.lag,
+        seen.owned_by("a"),
+        seen.has_converged(3),
+        seen.has_converged(4),
+    ) == (
         12,
         5,
         [0, 2],

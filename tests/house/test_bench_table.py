@@ -33,11 +33,11 @@ def test_a_target_is_met_from_its_own_side(bench):
 
 def test_a_row_that_says_less_is_refused(bench):
     with pytest.raises(ValueError, match="a bench row has the fields"):
-        bench.checked([{"name": "a", "value": 1}])
+        bench.check_rows([{"name": "a", "value": 1}])
 
 
 def test_rows_of_an_earlier_run_stay_unless_measured_again(bench):
-    assert bench.merged([row("b", 1, None), row("a", 1, None)], [row("b", 2, None)]) == [
+    assert bench.merge([row("b", 1, None), row("a", 1, None)], [row("b", 2, None)]) == [
         row("a", 1, None),
         row("b", 2, None),
     ]

@@ -224,8 +224,8 @@ def records_of(bootstrap, group):
 def read_by_us(side, group):
     """The group as a shard of ours has it that read the log of that broker."""
     shard = Shard(GroupSettings(), Topics([Topic(TOPIC, side.topic_id(TOPIC), PARTITIONS)]))
-    for offset, record in enumerate(records_of(side.bootstrap, group)):
-        shard.replay(record, offset)
+    for record in records_of(side.bootstrap, group):
+        shard.replay(record)
     shard.loaded(Instant(0, 0))
     return shard.ledger.groups[group]
 

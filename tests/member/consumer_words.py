@@ -2,13 +2,7 @@
 
 from apportion.machine import Instant
 from apportion.member.consumer.machine import ConsumerMember, Settings
-from apportion.member.membership import (
-    Adopted,
-    Answered,
-    CoordinatorFound,
-    Subscribe,
-    to_wire,
-)
+from apportion.member.membership import Adopted, Answered, CoordinatorFound, Subscribe, to_wire
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,

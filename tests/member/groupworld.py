@@ -101,8 +101,8 @@ class GroupWorld:
     def begin(self):
         """The shard is what its log says."""
         self.shard = Shard(self.settings, self.topics())
-        for offset, record in enumerate(self.log):
-            self.shard.replay(record, offset)
+        for record in self.log:
+            self.shard.replay(record)
         self.perform(self.shard.loaded(self.now))
 
     def crash(self):

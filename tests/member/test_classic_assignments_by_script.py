@@ -16,18 +16,9 @@ from apportion.member.membership import (
     Offer,
     Subscribe,
 )
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    MemberIdentity,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
-    SEEN,
-    at,
-    eager,
-    joined,
-    of_t,
-)
+from tests.member.classic_words import SEEN, at, eager, joined, of_t
 
 
 class Foolish(Range):

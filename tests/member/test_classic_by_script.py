@@ -18,10 +18,7 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from tests.member.classic_words import (
     P0,
     P1,

@@ -20,9 +20,7 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_words import (
     P0,

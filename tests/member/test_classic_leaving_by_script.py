@@ -14,9 +14,7 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.wire.messages.join_group import (
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,

@@ -24,6 +24,7 @@ from apportion.node.handlers.fetch import FetchResult
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.producers import ProducerStates
 from apportion.node.retention import RetentionCheck
+from apportion.node.splits import SplitRequests
 from apportion.node.topics import TopicService
 from apportion.store.disk import DiskError
 from apportion.store.log import Log
@@ -50,7 +51,6 @@ PLACES = [
         RetentionCheck: ("next_partitions", "delete_expired", "arm_if_needed"),
         Coordinators: (
             "route",
-            "combine_parts",
             "update_topics",
             "drop_tickets",
             "tick",
@@ -58,6 +58,7 @@ PLACES = [
             "_step",
             "_perform",
         ),
+        SplitRequests: ("joined_reply_or_none",),
         Shard: ("step", "loaded"),
         Turn: ("emit", "reply", "park", "unpark", "close"),
         Deadlines: ("arm", "disarm"),
@@ -218,7 +219,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 )
 @example(
     [("committed", ("g",))],
-    [((Coordinators, "combine_parts"), 3, True, RuntimeError("planted"))],
+    [((SplitRequests, "joined_reply_or_none"), 3, True, RuntimeError("planted"))],
     [("make", "v"), ("describe", ("i", "j", "k"))],
 )
 @example(

@@ -3,10 +3,7 @@
 import pytest
 
 from apportion.errors import Code
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

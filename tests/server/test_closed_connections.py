@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.node.settings import BrokerSettings
-from apportion.server.closed_connections import MAX_HOSTS, MAX_REASON_LINES, ClosedConnectionLog
+from apportion.server.closed_connections import MAX_HOSTS, MAX_LINES_PER_HOST, ClosedConnectionLog
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import Server
 
@@ -41,7 +41,7 @@ def test_the_first_of_a_kind_has_a_line_and_the_rest_are_counted():
     assert (
         closings.line_or_none("i", "i:1", "no header") == "closed the connection of i:1: no header"
     )
-    assert closings.counted() == [
+    assert closings.take_summary() == [
         "closed 2 more connections of h, the last one of h:3: API key 3 is unknown"
     ]
 
@@ -52,9 +52,9 @@ def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute_wi
     lines = [closings.line_or_none("h", "h:1", reason) for reason in reasons]
     assert [line is not None for line in lines] == [True] * 3 + [False] * 5
     assert [closings.line_or_none("h", f"h:{port}", "fffff") for port in (7, 8)] == [None, None]
-    assert closings.counted() == ["closed 7 more connections of h, 3 of them like h:8: fffff"]
+    assert closings.take_summary() == ["closed 7 more connections of h, 3 of them like h:8: fffff"]
     assert closings.line_or_none("h", "h:9", "fffff") is None
-    assert closings.counted() == ["closed 1 more connections of h, the last one of h:9: fffff"]
+    assert closings.take_summary() == ["closed 1 more connections of h, the last one of h:9: fffff"]
 
 
 def test_a_host_that_sends_nonsense_hides_no_other():
@@ -71,11 +71,11 @@ def test_what_did_not_come_again_is_forgotten_and_has_a_line_when_it_comes():
     closings = ClosedConnectionLog()
     for _ in range(2):
         assert closings.line_or_none("h", "h:1", "no header") is not None
-        assert (closings.line_or_none("h", "h:2", "no header"), len(closings.counted())) == (
+        assert (closings.line_or_none("h", "h:2", "no header"), len(closings.take_summary())) == (
             None,
             1,
         )
-        assert (closings.counted(), len(closings)) == ([], 0)
+        assert (closings.take_summary(), len(closings)) == ([], 0)
 
 
 hosts = st.sampled_from("hijk") | st.integers(0, 200).map(str)
@@ -86,15 +86,15 @@ def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are
     closings, lines, of_a_minute = ClosedConnectionLog(), [], Counter()
     for event in (*events, None):
         if event is None:
-            lines += closings.counted()
-            assert all(times <= MAX_REASON_LINES for host, times in of_a_minute.items())
+            lines += closings.take_summary()
+            assert all(times <= MAX_LINES_PER_HOST for host, times in of_a_minute.items())
             of_a_minute.clear()
         else:
             host, reason = event
             line = closings.line_or_none(host, f"{host}:1", "x" * reason)
             lines += [] if line is None else [line]
             of_a_minute[host] += line is not None
-            assert sum(of_a_minute.values()) <= MAX_REASON_LINES * (MAX_HOSTS + 1)
+            assert sum(of_a_minute.values()) <= MAX_LINES_PER_HOST * (MAX_HOSTS + 1)
         assert len(closings) <= MAX_HOSTS + 1
     counts = [re.match("closed ([0-9,]+) more", line) for line in lines]
     told = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
@@ -106,8 +106,8 @@ def test_a_minute_counts_each_host_in_one_line(events):
     closings = ClosedConnectionLog()
     for host, reason in events:
         closings.line_or_none(host, f"{host}:1", "x" * reason)
-    counted = [re.search("connections of (.*?), ", line)[1] for line in closings.counted()]
-    assert len(counted) == len(set(counted)) <= MAX_HOSTS + 1
+    hosts = [re.search("connections of (.*?), ", line)[1] for line in closings.take_summary()]
+    assert len(hosts) == len(set(hosts)) <= MAX_HOSTS + 1
 
 
 def test_a_server_that_has_stopped_counts_no_more(tmp_path, monkeypatch):

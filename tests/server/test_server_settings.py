@@ -9,7 +9,7 @@ import pytest
 from apportion.node.broker import Address
 from apportion.node.settings import BrokerSettings
 from apportion.server.embedded import EmbeddedBroker
-from apportion.server.server import advertised
+from apportion.server.server import advertised_address
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -21,8 +21,8 @@ WAIT_MS = 300
 
 def test_clients_are_told_the_address_that_is_advertised():
     settings = BrokerSettings.of({"advertised.listeners": "PLAINTEXT://elsewhere:1234"})
-    assert advertised(settings, "127.0.0.1", 9092) == Address("elsewhere", 1234)
-    assert advertised(BrokerSettings(), "127.0.0.1", 9092) == Address("127.0.0.1", 9092)
+    assert advertised_address(settings, "127.0.0.1", 9092) == Address("elsewhere", 1234)
+    assert advertised_address(BrokerSettings(), "127.0.0.1", 9092) == Address("127.0.0.1", 9092)
 
 
 def exchanged(broker, *requests):

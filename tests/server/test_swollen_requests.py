@@ -3,7 +3,7 @@
 import logging
 import socket
 
-from apportion.server.connection import WITHOUT_RECORDS_BYTES
+from apportion.server.connection import MAX_BYTES_WITHOUT_RECORDS
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -14,7 +14,7 @@ def test_a_swollen_request_without_records_closes_its_connection_unread(caplog):
     caplog.set_level(logging.WARNING, logger="apportion.server")
     topic = MetadataRequestTopic(name="")
     frame = encode_request(
-        MetadataRequest(topics=(topic,) * (WITHOUT_RECORDS_BYTES // 2 + 1)), 4, 1, "test"
+        MetadataRequest(topics=(topic,) * (MAX_BYTES_WITHOUT_RECORDS // 2 + 1)), 4, 1, "test"
     )
     with EmbeddedBroker() as broker:
         host, port = broker.bootstrap.split(":")
@@ -26,6 +26,6 @@ def test_a_swollen_request_without_records_closes_its_connection_unread(caplog):
             assert other.recv(1) != b""
     (line,) = caplog.messages
     assert (
-        f"a request of API 3 has {len(frame) - 4} bytes; {WITHOUT_RECORDS_BYTES} are "
+        f"a request of API 3 has {len(frame) - 4} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
         "allowed without records" in line
     )

@@ -8,6 +8,7 @@ or anything with its `setattr`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from apportion.coord import replay, shard
 from apportion.coord.consumer import fencing, heartbeat, state, timers
@@ -16,6 +17,7 @@ from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
+from apportion.machine import Instant
 from apportion.member.batch import admission, plan, rule, span
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import PlanInput
@@ -23,7 +25,8 @@ from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
 from apportion.member.membership import Assignment, minus
-from apportion.node import coordinators, flush_gate
+from apportion.node import flush_gate
+from apportion.node.coordinators import HostedShard
 from apportion.topics import TopicIdPartition
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -56,8 +59,12 @@ def leaves_at_once(flush_seq: int, durable_seq: int) -> bool:
     return True
 
 
-def own_append(shard_seq: int, step_seq: int) -> int:
-    return step_seq
+step_shard = HostedShard.step  # likewise
+
+
+def own_append(self: HostedShard, event: Any, now: Instant) -> list[Any]:
+    self.flush_seq = 0  # until this step appends
+    return step_shard(self, event, now)
 
 
 def as_told(owned: Assignment, target: Assignment | None) -> Assignment:
@@ -154,7 +161,7 @@ PLANTED = {
         Planted(
             "overtaking-read",
             "An answer to a request that wrote nothing has nothing to wait for.",
-            ((coordinators, "required_flush_seq", own_append),),
+            ((HostedShard, "step", own_append),),
         ),
         Planted(
             "early-acknowledgement",

@@ -118,7 +118,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ba
 
 
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member_of, monkeypatch):
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 0.5)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -134,7 +134,7 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
     cluster, batch_member_of, join_silent_member, monkeypatch
 ):
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 1.0)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
     member = batch_member_of("slow-group", "slow", startingOffsets="earliest")

@@ -15,7 +15,7 @@ from apportion.spark.slices import (
     OFFSETS_A_TASK,
     PartitionSlice,
     TaskSlices,
-    read,
+    read_task,
     split_into_tasks,
 )
 from apportion.topics import TopicIdPartition
@@ -86,11 +86,8 @@ def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
     broker.close()
     seen = []
     task = TaskSlices((PartitionSlice(place, 1, 4),))
-    reader = threading.Thread(
-        target=lambda: seen.extend(
-            offsets(read(task, options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"})))
-        )
-    )
+    impatient = options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"})
+    reader = threading.Thread(target=lambda: seen.extend(offsets(read_task(task, impatient))))
     reader.start()
     reader.join(0.5)  # so long nobody is there
     assert reader.is_alive()
@@ -108,5 +105,5 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(sta
     with pytest.raises(
         RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"
     ):
-        list(read(task, options(broker.bootstrap)))
-    assert list(read(task, options(broker.bootstrap, failOnDataLoss="false"))) == []
+        list(read_task(task, options(broker.bootstrap)))
+    assert list(read_task(task, options(broker.bootstrap, failOnDataLoss="false"))) == []

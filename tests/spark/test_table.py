@@ -254,7 +254,7 @@ def test_no_table_is_made_where_something_else_lies(tmp_path):
     with pytest.raises(
         ValueError,
         match=(
-            r"is no Delta table and not empty, it holds report\.csv: give the Delta writer "
+            r"is not a Delta table and not empty, it holds report\.csv: give the Delta writer "
             r"the path"
         ),
     ):
@@ -276,7 +276,7 @@ def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path):
     ):
         with pytest.raises(OSError) as refusal:
             TableAttempt.on(path, None, ROWS)
-        assert str(refusal.value) == f"{path} cannot be made a table: {why}; {remedy}"
+        assert str(refusal.value) == f"no table can be created at {path}: {why}; {remedy}"
 
 
 def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
@@ -297,7 +297,7 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
         "give the Delta writer a path that the user of the driver and of the executors may write"
     )
     assert (done.stdout, done.stderr) == (
-        f"{path} cannot be made a table: Permission denied; {remedy}\n",
+        f"no table can be created at {path}: Permission denied; {remedy}\n",
         "",
     )
 

@@ -1,14 +1,8 @@
 """A Streams leader in a test: the subscriptions it reads, and a cluster that answers it."""
 
 from apportion.errors import Unanswerable
-from apportion.streams.leader import (
-    LeaderSettings,
-    assign_as_leader,
-)
-from apportion.streams.metadata.model import (
-    SubscriptionInfo,
-    TaskId,
-)
+from apportion.streams.leader import LeaderSettings, assign_as_leader
+from apportion.streams.metadata.model import SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import RELEASES
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata

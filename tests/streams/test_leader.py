@@ -4,11 +4,7 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.streams.consumer_assignments import ConsumerAssignment
-from apportion.streams.leader import (
-    GroupAssignment,
-    LeaderSettings,
-    assign_as_leader,
-)
+from apportion.streams.leader import GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.model import (
     OFFSET_UNKNOWN,
     RUNNING,

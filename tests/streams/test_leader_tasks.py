@@ -5,15 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.streams.consumer_assignments import ConsumerAssignment
-from apportion.streams.leader import (
-    GroupAssignment,
-)
-from apportion.streams.metadata.model import (
-    RUNNING,
-    AssignmentInfo,
-    AssignorError,
-    TaskId,
-)
+from apportion.streams.leader import GroupAssignment
+from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, TaskId
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology_parser import topology_of

@@ -1,5 +1,6 @@
-"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a
-member owned (KIP-792).
+"""Sticky assignors for aiokafka: with the generation (KIP-341) and owned partitions (KIP-792).
+
+aiokafka passes neither of the two to its own assignors.
 
     from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky
 
@@ -40,7 +41,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     """One of our assignors, with the interface that aiokafka calls."""
 
     home = "AIOKafkaConsumer of apportion.adapters.aiokafka"
-    owns_between_rebalances = False  # whether the subscription says what the member had
+    sends_owned_partitions = False  # whether the subscription carries them (cooperative)
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,48 +50,50 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         self._group_subscription = GroupSubscription({}, ())
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """Return the subscription for JoinGroup, in version 3, which aiokafka's own assignors do
-        not write.
+        """Return the subscription for JoinGroup: aiokafka's hook before it joins.
+
+        In version 3, with the generation; aiokafka's own assignors write older versions.
         """
         if self._bound().generation == NO_GENERATION:
-            # it lost its place: others may have what it had
+            # The member has left its generation: others may own its former partitions.
             self._given, self._generation = Given(), NO_GENERATION
             self._assignor.on_assignment(self._given, NO_GENERATION)
-        wanted = tuple(sorted(topics))
-        owned = self._given.partitions if self.owns_between_rebalances else ()
+        subscribed = tuple(sorted(topics))
+        owned = self._given.partitions if self.sends_owned_partitions else ()
         return encode_subscription(
-            Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation)
+            Subscription(subscribed, self._assignor.user_data(subscribed), owned, self._generation)
         )
 
-    def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
-        """Keep the members of a leader's JoinGroup response.
+    def set_members(self, members: Iterable[tuple[Any, ...]]) -> None:
+        """Decode the members of a leader's JoinGroup response, for the next `assign`.
 
-        Aiokafka decodes only the beginning of their metadata.
+        The aiokafka library decodes only the beginning of their metadata.
         """
         rows = (
             JoinGroupResponseMember(
-                member_id=name, group_instance_id=(*instance, None)[0], metadata=said
+                member_id=name, group_instance_id=(*instance, None)[0], metadata=metadata
             )
-            for name, *instance, said in members
+            for name, *instance, metadata in members
         )
         self._group_subscription = decode_group_subscription(rows)
         for why in self._group_subscription.unreadable:
-            log.warning("a member gets nothing: %s", why)
+            log.warning("a member gets no partitions: %s", why)
 
     def assign(
         self, cluster: ForeignCluster, members: Mapping[str, Any]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """Return what each member gets, by our assignor."""
-        given = self._assignor.assign(
+        """Return each member's assignment by our assignor: aiokafka's hook on the leader."""
+        assignments = self._assignor.assign(
             to_cluster(cluster, self._group_subscription.topics),
             self._group_subscription.members,
         )
-        return {member: _to_aiokafka(given.get(member, Given())) for member in members}
+        return {member: _to_aiokafka(assignments.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """Remember the assignment and its generation.
+        """Remember the assignment and its generation: aiokafka's hook after SyncGroup.
 
-        What was revoked is free for the next rebalance.
+        A cooperative member that has revoked partitions rejoins at once, so that they can be
+        assigned (KIP-429).
         """
         before = partitions_of(self._given.partitions)
         parts = (
@@ -101,7 +104,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             self._bound().generation,
         )
         self._assignor.on_assignment(self._given, self._generation)
-        if self.owns_between_rebalances and before.keys() - partitions_of(self._given.partitions):
+        if self.sends_owned_partitions and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()
 
 
@@ -118,7 +121,7 @@ class AiokafkaCooperativeSticky(_AiokafkaAssignor):
     """
 
     kind = builtin.CooperativeSticky
-    owns_between_rebalances = True
+    sends_owned_partitions = True
 
 
 class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
@@ -143,15 +146,17 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     @_coordinator.setter
     def _coordinator(self, coordinator: Any) -> None:
         self.__dict__["_coordinator"] = coordinator
-        ours = [
+        assignors = [
             each
             for each in self._partition_assignment_strategy
             if isinstance(each, _AiokafkaAssignor)
         ]
-        if coordinator is not None and ours and hasattr(coordinator, "_perform_assignment"):
-            for each in ours:
+        if coordinator is not None and assignors and hasattr(coordinator, "_perform_assignment"):
+            for each in assignors:
                 each.bind(coordinator)
-            coordinator._perform_assignment = _listening(coordinator._perform_assignment, ours)
+            coordinator._perform_assignment = _with_members(
+                coordinator._perform_assignment, assignors
+            )
 
 
 def _as_object(assignor: Any) -> Any:
@@ -163,14 +168,14 @@ def _as_object(assignor: Any) -> Any:
     )
 
 
-def _listening(
-    perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]
+def _with_members(
+    perform: Callable[[Any], Awaitable[Any]], assignors: list[_AiokafkaAssignor]
 ) -> Callable[[Any], Awaitable[Any]]:
     """Wrap `perform` so that our assignors see the whole JoinGroup response first."""
 
     async def perform_assignment(response: Any) -> Any:
-        for each in ours:
-            each.hears(response.members)
+        for each in assignors:
+            each.set_members(response.members)
         return await perform(response)
 
     return perform_assignment

@@ -1,5 +1,6 @@
-"""What the adapters have in common: a consumer whose coordinator knows the generation, and topic
-metadata.
+"""The common part of the adapters: an assignor of ours inside another client's consumer.
+
+The consumer's coordinator knows the generation, and its metadata the topics.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,10 @@ NO_GENERATION = -1
 
 
 class SingleConsumerAssignor:
-    """One of our assignors for one foreign consumer, whose coordinator `bind` sets."""
+    """One of our assignors for one consumer of another client.
+
+    A sticky assignor remembers its consumer's partitions, so consumers cannot share one.
+    """
 
     kind: type[Sticky] | type[CooperativeSticky]
     home = ""

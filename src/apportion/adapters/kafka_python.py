@@ -1,5 +1,6 @@
-"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what
-it owns (KIP-792).
+"""Sticky assignors for kafka-python, which send the generation with owned partitions (KIP-792).
+
+kafka-python's own cooperative assignor never sends it.
 
     from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaConsumer
 
@@ -42,9 +43,7 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
     home = "KafkaConsumer of apportion.adapters.kafka_python"
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Return whether members keep their partitions while they rejoin (COOPERATIVE) or not
-        (EAGER).
-        """
+        """Return COOPERATIVE if members keep their partitions while they rejoin, else EAGER."""
         cooperates = Rebalance.COOPERATIVE in self.kind.rebalances
         return [RebalanceProtocol.COOPERATIVE if cooperates else RebalanceProtocol.EAGER]
 
@@ -55,21 +54,22 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         (KIP-792).
         """
         if self._bound()._generation.generation_id == NO_GENERATION:
-            self._generation = NO_GENERATION  # it lost its place: others may have what it had
+            # The member has left its generation: others may own its former partitions.
+            self._generation = NO_GENERATION
             self._assignor.on_assignment(Given(), NO_GENERATION)
-        wanted = tuple(sorted(topics))
+        subscribed = tuple(sorted(topics))
         owned = [
             ConsumerProtocolSubscription.TopicPartition(
-                topic=topic, partitions=[each.partition for each in each_of]
+                topic=topic, partitions=[each.partition for each in of_topic]
             )
-            for topic, each_of in groupby(
+            for topic, of_topic in groupby(
                 sorted(self._bound()._subscription.assigned_partitions()), lambda each: each.topic
             )
         ]
         return ConsumerProtocolSubscription(
             version=VERSION,
-            topics=list(wanted),
-            user_data=self._assignor.user_data(wanted) or b"",
+            topics=list(subscribed),
+            user_data=self._assignor.user_data(subscribed) or b"",
             owned_partitions=owned if self._generation != NO_GENERATION else [],
             generation_id=self._generation,
             rack_id=None,
@@ -78,19 +78,21 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
     def assign(
         self, cluster: ForeignCluster, members: Iterable[Any]
     ) -> dict[str, ConsumerProtocolAssignment]:
-        """Return what each member gets, by our assignor."""
-        said = {
+        """Return each member's assignment by our assignor: kafka-python's hook on the leader."""
+        subscriptions = {
             each.member_id: _to_subscription(
                 each.metadata, getattr(each, "group_instance_id", None)
             )
             for each in members
         }
-        topics = (topic for each in said.values() for topic in each.topics)
-        given = self._assignor.assign(to_cluster(cluster, topics), said)
-        return {member: _to_kafka_python(given.get(member, Given())) for member in said}
+        topics = (topic for each in subscriptions.values() for topic in each.topics)
+        assignments = self._assignor.assign(to_cluster(cluster, topics), subscriptions)
+        return {
+            member: _to_kafka_python(assignments.get(member, Given())) for member in subscriptions
+        }
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """Remember the assignment and its generation."""
+        """Remember the assignment and its generation: kafka-python's hook after SyncGroup."""
         self._generation = generation
         parts = (
             TopicParts(each.topic, tuple(sorted(each.partitions)))

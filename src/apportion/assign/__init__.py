@@ -1,5 +1,4 @@
-"""Partition assignors: pure functions over NumPy integer arrays, without names, epochs or member
-states.
+"""Partition assignors: pure functions of NumPy integer arrays, without names, epochs or states.
 
 Partitions are numbered 0..P-1 over all topics, topics in the caller's order: topic t has the
 partitions `starts[t]` up to `starts[t + 1]`. Members are numbered 0..M-1 in the caller's order. An

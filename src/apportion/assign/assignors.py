@@ -24,25 +24,26 @@ subscribers.
 
 
 def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return min-max fair owners with the fewest moves; the quick method where all subscriptions
-    are equal.
+    """Return min-max fair owners with the fewest moves: the server-side assignor `uniform`.
+
+    Where all subscriptions are equal, the faster method of `uniform.py` gives the same shares.
     """
     subscriptions = Subscriptions(*subscriptions)
     if not subscriptions.is_homogeneous:
         return uniform_heterogeneous(owner, starts, subscriptions)
     check_starts(starts, len(owner), "starts", "partitions")
     check_owner(owner, subscriptions.members)
-    wanted = np.diff(subscribers_of(subscriptions, len(starts) - 1).topic_starts) > 0
-    if wanted.all():
+    has_subscribers = np.diff(subscribers_of(subscriptions, len(starts) - 1).topic_starts) > 0
+    if has_subscribers.all():
         return uniform_homogeneous(owner, subscriptions.members)
-    inside = np.repeat(wanted, np.diff(starts))
+    is_subscribed = np.repeat(has_subscribers, np.diff(starts))
     result = np.full(len(owner), -1, np.int32)
-    result[inside] = uniform_homogeneous(owner[inside], subscriptions.members)
+    result[is_subscribed] = uniform_homogeneous(owner[is_subscribed], subscriptions.members)
     return result
 
 
 def range_assignor(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return Kafka's ranges; the current owners do not matter."""
+    """Return Kafka's ranges, the server-side assignor `range`; current owners do not matter."""
     check_starts(starts, len(owner), "starts", "partitions")
     return range_assignment(starts, subscriptions)
 

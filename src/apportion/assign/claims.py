@@ -1,5 +1,4 @@
-"""Which member owns what, according to claims that may be stale or contradict each other (KIP-341,
-KIP-792).
+"""Who owns which partition, by members' claims that may contradict each other (KIP-341, KIP-792).
 
 For the sticky assignors of classic groups, members report the partitions they own and the
 generation in which they got them. Every claim counts, of whatever generation: a member that missed
@@ -17,10 +16,10 @@ from apportion.assign.subscriptions import Vector, check_starts
 
 
 class OwnershipClaims(NamedTuple):
-    """Member m claims `partitions[member_starts[m]:member_starts[m + 1]]`, owned since
-    `generations[m]`.
+    """The partitions that each member says it owns, with the generation since when.
 
-    Generation -1: the member reported none.
+    Member m claims `partitions[member_starts[m]:member_starts[m + 1]]`, since `generations[m]`;
+    generation -1: the member reported none.
     """
 
     member_starts: Vector
@@ -63,19 +62,19 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
     members = claims.members
     owner = np.full(partitions, -1, np.int32)
     owner[claimed] = members
-    former = np.full(partitions, -1, np.int32)
+    former_owner = np.full(partitions, -1, np.int32)
     is_claimed = owner >= 0
-    several = np.bincount(claimed, minlength=partitions) > 1
-    if several.any():
-        disputed = np.flatnonzero(several[claimed])
+    is_disputed = np.bincount(claimed, minlength=partitions) > 1
+    if is_disputed.any():
+        disputed = np.flatnonzero(is_disputed[claimed])
         partition, member = claimed[disputed], members[disputed]
         generation = claims.generations[member]
         order = np.lexsort((member, -generation.astype(np.int64), partition))
-        _resolve_disputed(owner, former, np.stack((partition, generation, member))[:, order])
-    return ResolvedOwners(owner, former, is_claimed)
+        _resolve_disputed(owner, former_owner, np.stack((partition, generation, member))[:, order])
+    return ResolvedOwners(owner, former_owner, is_claimed)
 
 
-def _resolve_disputed(owner: Vector, former: Vector, disputed: NDArray[np.int32]) -> None:
+def _resolve_disputed(owner: Vector, former_owner: Vector, disputed: NDArray[np.int32]) -> None:
     """Set the owners of disputed partitions.
 
     disputed: rows of partition, generation, member, sorted by partition and descending generation.
@@ -87,4 +86,4 @@ def _resolve_disputed(owner: Vector, former: Vector, disputed: NDArray[np.int32]
     has_rival = (second > first) & (partition[second] == partition[first])
     is_tied = has_rival & (generation[second] == generation[first])
     owner[partition[first]] = np.where(is_tied, -1, member[first])
-    former[partition[first]] = np.where(has_rival & ~is_tied, member[second], -1)
+    former_owner[partition[first]] = np.where(has_rival & ~is_tied, member[second], -1)

@@ -2,9 +2,9 @@
 
 Problem. Members subscribe to different topics. Loads shall be min-max fair: the largest load is as
 small as it can be, then the second largest, and so on. Among all fair answers, as few partitions as
-possible shall move from a member that holds them and still wants them. For whole partitions an
-answer is fair exactly when no chain of exchanges (a gives one partition of topic t to b, b one of
-topic u to c, ...) leads from a member to one with at least two partitions less.
+possible shall move from a member that owns them and still subscribes to their topic. For whole
+partitions an answer is fair exactly when no chain of exchanges (a gives one partition of topic t to
+b, b one of topic u to c, ...) leads from a member to one with at least two partitions less.
 
 Method. Count partitions by pair (one member, one topic it subscribes to); which partition is which
 does not matter until the end. A `FairBlock` is a set of members and of topics that only they get.
@@ -25,10 +25,10 @@ Why it ends: each round takes at least one partition off the surplus, and a bloc
 cut at most n - 1 times. Cost: a round is a Bellman-Ford over the pairs; few rounds are needed
 because all chains of equal cost go together.
 
-Example. Topic t (4 partitions) is wanted by a and b, topic u (2) by b alone, nothing is owned. The
-mean is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean would be 5,
-but b has 6 of u alone and nothing of b can pass to a: the cut separates {b, u} from {a, t}, and a
-gets all of t.
+Example. Topic t (4 partitions) has the subscribers a and b, topic u (2) has b alone; nothing is
+owned. The mean is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean
+would be 5, but b has 6 of u alone and nothing of b can pass to a: the cut separates {b, u} from
+{a, t}, and a gets all of t.
 """
 
 import numpy as np
@@ -45,18 +45,18 @@ from apportion.assign.flow import (
 from apportion.assign.subscriptions import Subscribers, Vector
 
 
-def fair_counts(sizes: Int64Vector, subscribers: Subscribers, held: Int64Vector) -> Int64Vector:
+def fair_counts(sizes: Int64Vector, subscribers: Subscribers, owned: Int64Vector) -> Int64Vector:
     """Return how many partitions each pair (member, topic) is granted.
 
-    sizes: the partitions of each topic. held: the partitions that each pair has now.
+    sizes: the partitions of each topic. owned: the partitions that each pair has now.
     """
     topics = subscribers.topics
-    granted = np.zeros(len(held), np.int64)
+    granted = np.zeros(len(owned), np.int64)
     pairs = np.flatnonzero(sizes[topics])
     blocks = [pairs] if len(pairs) else []
     while blocks:
         pairs = blocks.pop()
-        block = FairBlock(topics[pairs], subscribers.members[pairs], held[pairs], sizes)
+        block = FairBlock(topics[pairs], subscribers.members[pairs], owned[pairs], sizes)
         block.run_flow()
         if block.is_level:
             granted[pairs] = block.granted
@@ -69,35 +69,34 @@ class FairBlock:
     """The flow network of some members and of topics that only they get.
 
     Nodes: the topics, the members and a hub. `balance` of a topic: its partitions without a member;
-    of a
-    member: its load above its share, or, below 0, its room. Which members have the larger share
-    (`has_larger_share`) is part of the flow: a member with the smaller share passes one partition
-    to the hub by taking the larger one, and the balance of the hub counts how many more larger
-    shares there are than the sum of partitions allows.
+    of a member: its load above its share, or, below 0, its room. Which members have the larger
+    share (`has_larger_share`) is part of the flow: a member with the smaller share passes one
+    partition to the hub by taking the larger one, and the balance of the hub counts how many more
+    larger shares there are than the sum of partitions allows.
     """
 
     def __init__(
-        self, topics: Vector, members: Vector, held: Int64Vector, sizes: Int64Vector
+        self, topics: Vector, members: Vector, owned: Int64Vector, sizes: Int64Vector
     ) -> None:
         names, self.topic = compress_indices(topics)
         self.member = compress_indices(members)[1]
-        self.held = held
-        self.granted = held.copy()
+        self.owned = owned
+        self.granted = owned.copy()
         sizes = sizes[names]
-        loads = np.bincount(self.member, weights=held).astype(np.int64)
+        loads = np.bincount(self.member, weights=owned).astype(np.int64)
         self.smaller_share = int(sizes.sum()) // len(loads)
         self.has_larger_share = np.clip(loads - self.smaller_share, 0, 1)
-        unowned = sizes - np.bincount(self.topic, weights=held).astype(np.int64)
+        unowned = sizes - np.bincount(self.topic, weights=owned).astype(np.int64)
         shares = self.smaller_share + self.has_larger_share
         self.balance = np.concatenate((unowned, loads - shares, [shares.sum() - sizes.sum()]))
         self.topics, self.hub = len(sizes), len(self.balance) - 1
         member, hub = self.topics + self.member, np.full(len(loads), self.hub)
-        everyone = self.topics + np.arange(len(loads))
-        tail = np.concatenate((self.topic, member, everyone, hub))
-        head = np.concatenate((member, self.topic, hub, everyone))
+        all_members = self.topics + np.arange(len(loads))
+        tail = np.concatenate((self.topic, member, all_members, hub))
+        head = np.concatenate((member, self.topic, hub, all_members))
         self.order = np.argsort(tail, kind="stable")
         self.arcs = Arcs(tail[self.order], head[self.order])
-        self.reach = np.zeros(0, np.int64)
+        self.distances = np.zeros(0, np.int64)
 
     @property
     def is_level(self) -> bool:
@@ -105,16 +104,16 @@ class FairBlock:
         return not self.balance.any()
 
     def run_flow(self) -> None:
-        """Level the block as far as any chain leads from a surplus to room; each round lowers the
-        surplus.
+        """Level the block as far as chains lead from a surplus to room.
+
+        It ends, since each round lowers the surplus.
         """
         self.fill_least_loaded()
         while self.augment():
             pass
 
     def fill_least_loaded(self) -> None:
-        """Give unowned partitions to the subscribers of their topic that have room, least loaded
-        first.
+        """Give unowned partitions to subscribers of their topic with room, least loaded first.
 
         These are cheapest chains already, one move each. Doing them first, topic by topic, spreads
         each topic over its members and saves most rounds of `augment`.
@@ -125,21 +124,19 @@ class FairBlock:
         for topic in np.argsort(-per_subscriber, kind="stable")[: np.count_nonzero(unowned)]:
             pairs = slice(bounds[topic], bounds[topic + 1])
             members = self.topics + self.member[pairs]
-            poured = water_fill(-self.balance[members], int(self.balance[topic]))
-            self.granted[pairs] += poured
-            self.balance[members] += poured
-            self.balance[topic] -= poured.sum()
+            filled = water_fill(-self.balance[members], int(self.balance[topic]))
+            self.granted[pairs] += filled
+            self.balance[members] += filled
+            self.balance[topic] -= filled.sum()
 
     def augment(self) -> bool:
-        """Send surplus along cheapest chains to members with room; return False when no chain is
-        left.
-        """
-        below = self.granted < self.held
-        above = self.granted > self.held
+        """Send surplus along cheapest chains to members with room; return False without a chain."""
+        below = self.granted < self.owned
+        above = self.granted > self.owned
         capacity = np.concatenate(
             (
-                np.where(below, self.held - self.granted, UNBOUNDED),
-                np.where(above, self.granted - self.held, self.granted),
+                np.where(below, self.owned - self.granted, UNBOUNDED),
+                np.where(above, self.granted - self.owned, self.granted),
                 1 - self.has_larger_share,
                 self.has_larger_share,
             )
@@ -148,22 +145,24 @@ class FairBlock:
             (~below * 1, above * -1, 0 * self.has_larger_share, 0 * self.has_larger_share)
         )[self.order]
         is_open = capacity > 0
-        self.reach = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
-        if not ((self.balance > 0) & (self.reach < UNREACHED)).any():
+        self.distances = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
+        if not ((self.balance > 0) & (self.distances < UNREACHED)).any():
             return False
-        chosen = np.flatnonzero(on_shortest_paths(self.arcs, cost, is_open, self.reach))
-        arcs = Arcs(self.arcs.tail[chosen], self.arcs.head[chosen])
-        self._apply_flow(self.order[chosen], blocking_flow(arcs, capacity[chosen], self.balance))
+        shortest = np.flatnonzero(on_shortest_paths(self.arcs, cost, is_open, self.distances))
+        arcs = Arcs(self.arcs.tail[shortest], self.arcs.head[shortest])
+        self._apply_flow(
+            self.order[shortest], blocking_flow(arcs, capacity[shortest], self.balance)
+        )
         return True
 
     def _apply_flow(self, arcs: Int64Vector, amounts: Int64Vector) -> None:
         """Apply the flow; `arcs` are numbers from before the arcs were sorted by tail."""
         carried = np.zeros(len(self.order), np.int64)
         carried[arcs] = amounts
-        pairs, members = len(self.held), len(self.has_larger_share)
-        given, taken, raised, lowered = np.split(carried, np.cumsum((pairs, pairs, members)))
-        self.granted += given - taken
-        self.has_larger_share += raised - lowered
+        pairs, members = len(self.owned), len(self.has_larger_share)
+        added, removed, enlarged, reduced = np.split(carried, np.cumsum((pairs, pairs, members)))
+        self.granted += added - removed
+        self.has_larger_share += enlarged - reduced
         sorted_carried = carried[self.order]
         nodes = len(self.balance)
         self.balance -= np.bincount(self.arcs.tail, sorted_carried, nodes).astype(np.int64)
@@ -174,16 +173,16 @@ class FairBlock:
 
         Pairs that join the two sides are in neither: no fair answer grants them anything.
         """
-        reached = self.reach < UNREACHED
+        reached = self.distances < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
-        parts = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
-        assert len(parts[0]), (
+        sides = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
+        assert len(sides[0]), (
             "a block that is not level has a side with a surplus and one with room"
         )
-        assert len(parts[1]), (
+        assert len(sides[1]), (
             "a block that is not level has a side with a surplus and one with room"
         )
-        return parts
+        return sides
 
 
 def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
@@ -194,22 +193,21 @@ def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
 
 
 def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
-    """Return how much of `amount` each member takes if the one with the most room always takes
-    next.
+    """Return how much of `amount` each member gets if the one with the most room is always next.
 
-    This is water filling: afterwards all that took have nearly the same room. An amount above the
-    sum of all room is cut to it.
+    This is water filling: afterwards all that got some have nearly the same room. An amount above
+    the sum of all room is cut to it.
     """
     room = np.maximum(room, 0)
     if room.sum() <= amount:
         return room
     depths = -np.sort(-room)
-    # brings the first i members down to the room of member i
-    poured = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)
-    members_used = int(np.searchsorted(poured, amount, side="right"))
+    # Element i: the amount that brings all members before i down to the room of member i.
+    filled_before = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)
+    members_used = int(np.searchsorted(filled_before, amount, side="right"))
     # Down to this much room in each of those members, rounded up; the rest goes to the first of
     # them.
     level = -((amount - int(depths[:members_used].sum())) // members_used)
-    taken = np.maximum(room - level, 0)
-    taken[np.flatnonzero(room >= level)[: amount - int(taken.sum())]] += 1
-    return taken
+    added = np.maximum(room - level, 0)
+    added[np.flatnonzero(room >= level)[: amount - int(added.sum())]] += 1
+    return added

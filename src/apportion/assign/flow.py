@@ -1,5 +1,4 @@
-"""The two steps of min-cost flow by successive shortest paths: shortest distances, and a blocking
-flow.
+"""The two steps of min-cost flow by successive shortest paths, for `fair.py`.
 
 `shortest_distances` is Bellman-Ford, vectorised over all arcs, towards the nodes with room; costs
 may be negative, cycles of negative cost may not. `blocking_flow` is Dinic's depth-first search
@@ -28,8 +27,7 @@ class Arcs(NamedTuple):
 def shortest_distances(
     arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], has_room: NDArray[np.bool_]
 ) -> Int64Vector:
-    """Return the distance of each node to the nearest node with room over open arcs; UNREACHED
-    without one.
+    """Return each node's distance over open arcs to the nearest node with room, or UNREACHED.
 
     Distances compare by cost first and by the number of arcs second: a length of cost * 2n + 1 for
     each arc. So no cycle has length 0, and the arcs on shortest paths form no cycle.
@@ -37,26 +35,30 @@ def shortest_distances(
     """
     nodes = len(has_room)
     length = np.where(is_open, cost * (2 * nodes) + 1, UNREACHED)
-    first = np.flatnonzero(np.diff(arcs.tail, prepend=-1))
-    reach = np.where(has_room, 0, UNREACHED)
+    first_arcs = np.flatnonzero(np.diff(arcs.tail, prepend=-1))
+    distances = np.where(has_room, 0, UNREACHED)
     for _ in range(nodes + 1):
-        nearer = np.minimum(reach, np.minimum.reduceat(reach[arcs.head] + length, first))
+        nearer = np.minimum(
+            distances, np.minimum.reduceat(distances[arcs.head] + length, first_arcs)
+        )
         nearer[nearer > UNREACHED // 2] = UNREACHED
-        if np.array_equal(nearer, reach):
-            return reach
-        reach = nearer
+        if np.array_equal(nearer, distances):
+            return distances
+        distances = nearer
     raise AssertionError("a cycle of negative cost")
 
 
 def on_shortest_paths(
-    arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], reach: Int64Vector
+    arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], distances: Int64Vector
 ) -> NDArray[np.bool_]:
     """Return True for each open arc with which a shortest path of its tail begins."""
-    length = cost * (2 * len(reach)) + 1
-    chosen: NDArray[np.bool_] = (
-        is_open & (reach[arcs.tail] < UNREACHED) & (reach[arcs.tail] - reach[arcs.head] == length)
+    length = cost * (2 * len(distances)) + 1
+    is_shortest: NDArray[np.bool_] = (
+        is_open
+        & (distances[arcs.tail] < UNREACHED)
+        & (distances[arcs.tail] - distances[arcs.head] == length)
     )
-    return chosen
+    return is_shortest
 
 
 def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> Int64Vector:
@@ -67,30 +69,30 @@ def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> In
     a surplus or uses up room: at most nodes * arcs steps.
     """
     bounds = np.searchsorted(arcs.tail, np.arange(len(balance) + 1))
-    following, end = bounds[:-1].tolist(), bounds[1:].tolist()
-    tail, head, left = arcs.tail.tolist(), arcs.head.tolist(), capacity.tolist()
+    next_arc, end = bounds[:-1].tolist(), bounds[1:].tolist()
+    tail, head, remaining = arcs.tail.tolist(), arcs.head.tolist(), capacity.tolist()
     room = np.maximum(-balance, 0).tolist()
     for source in np.flatnonzero(balance > 0).tolist():
         amount, node = int(balance[source]), source
         path: list[int] = []
         while amount:
             if room[node]:
-                sent = min(amount, room[node], *(left[arc] for arc in path))
+                sent = min(amount, room[node], *(remaining[arc] for arc in path))
                 room[node] -= sent
                 amount -= sent
                 for arc in path:
-                    left[arc] -= sent
+                    remaining[arc] -= sent
                 path, node = [], source
-            elif following[node] < end[node]:
-                arc = following[node]
-                if left[arc]:
+            elif next_arc[node] < end[node]:
+                arc = next_arc[node]
+                if remaining[arc]:
                     path.append(arc)
                     node = head[arc]
                 else:
-                    following[node] += 1
+                    next_arc[node] += 1
             elif path:
                 node = tail[path.pop()]
-                following[node] += 1
+                next_arc[node] += 1
             else:
                 break
-    return capacity - np.array(left, np.int64)
+    return capacity - np.array(remaining, np.int64)

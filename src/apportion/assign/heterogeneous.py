@@ -1,5 +1,4 @@
-"""The `uniform` assignor for members with different subscriptions: min-max fair shares by
-`fair.py`.
+"""The `uniform` assignor for members with different subscriptions, by the shares of `fair.py`.
 
 `fair_counts` says how many partitions each pair (member, topic) gets; here they become owners: a
 member keeps the first partitions it has of a topic, up to its count, and free partitions are handed
@@ -21,8 +20,7 @@ from apportion.assign.subscriptions import (
 
 
 def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return min-max fair owners of all partitions that any member subscribes to, with the fewest
-    moves.
+    """Return min-max fair owners of all subscribed partitions, with the fewest moves.
 
     A move takes a partition from a member that still subscribes to its topic. Raises ValueError for
     an owner that is not a member and for an unknown topic.
@@ -31,13 +29,13 @@ def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscrip
     check_owner(owner, len(subscriptions[0]) - 1)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
     pair = owner_pairs(owner, starts, subscribers)
-    held = partition_counts(pair, len(subscribers.members))
-    granted = fair_counts(np.diff(starts).astype(np.int64), subscribers, held)
-    free = free_above_quota(granted, pair, held)
-    wanted = np.diff(subscribers.topic_starts) > 0
+    owned = partition_counts(pair, len(subscribers.members))
+    granted = fair_counts(np.diff(starts).astype(np.int64), subscribers, owned)
+    free = free_above_quota(granted, pair, owned)
+    has_subscribers = np.diff(subscribers.topic_starts) > 0
     result = np.where(free, np.int32(-1), owner)
-    result[free & np.repeat(wanted, np.diff(starts))] = np.repeat(
-        subscribers.members, np.maximum(granted - held, 0)
+    result[free & np.repeat(has_subscribers, np.diff(starts))] = np.repeat(
+        subscribers.members, np.maximum(granted - owned, 0)
     )
     return result
 
@@ -53,10 +51,12 @@ def owner_pairs(owner: Vector, starts: Vector, subscribers: Subscribers) -> Vect
     pair_of = np.full(int(owner.max(initial=-1)) + 2, -1, np.int32)
     size = len(pair_of) - 1
     for topic in range(len(starts) - 1):
-        wanting = members[topic_starts[topic] : topic_starts[topic + 1]]
-        wanting = wanting[: np.searchsorted(wanting, size)]
-        pair_of[wanting] = np.arange(topic_starts[topic], topic_starts[topic] + len(wanting))
-        part = slice(starts[topic], starts[topic + 1])
-        pairs[part] = pair_of.take(owner[part], mode="wrap")
-        pair_of[wanting] = -1
+        topic_members = members[topic_starts[topic] : topic_starts[topic + 1]]
+        topic_members = topic_members[: np.searchsorted(topic_members, size)]
+        pair_of[topic_members] = np.arange(
+            topic_starts[topic], topic_starts[topic] + len(topic_members)
+        )
+        topic_slice = slice(starts[topic], starts[topic + 1])
+        pairs[topic_slice] = pair_of.take(owner[topic_slice], mode="wrap")
+        pair_of[topic_members] = -1
     return pairs

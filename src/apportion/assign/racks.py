@@ -1,7 +1,7 @@
-"""The rack-aware client-side `range` assignor (KIP-881): the plain shares, near to the members.
+"""The rack-aware client-side `range` assignor (KIP-881), for classic groups.
 
-How many partitions each member gets is what the plain rule says. Which ones is chosen so that
-members get partitions with a replica in their rack, as far as shares allow. Topics with the same
+Each member gets as many partitions as by the plain rule of `range.py`. Which ones is chosen so that
+they have a replica in the member's rack, as far as the shares allow. Topics with the same
 subscribers and the same number of partitions are shared out alike, so that co-partitioned topics
 stay together.
 
@@ -38,37 +38,37 @@ class TopicShares:
     def __init__(self, subscribers: Vector, partitions: int) -> None:
         self.subscribers = subscribers
         self.owner = np.full(partitions, -1, np.int32)
-        # how many may still get one more than the share
-        self._share, self._larger = divmod(partitions, len(subscribers))
-        self._taken = dict.fromkeys(subscribers.tolist(), 0)
+        # The second number: how many members may still get one partition more than the share.
+        self._share, self._larger_left = divmod(partitions, len(subscribers))
+        self._counts = dict.fromkeys(subscribers.tolist(), 0)
 
     def spare(self, member: int) -> int:
         """Return how many more partitions the member may take; this never grows."""
-        return max(0, self._share + (self._larger > 0) - self._taken[member])
+        return max(0, self._share + (self._larger_left > 0) - self._counts[member])
 
     def assign(self, member: int, numbers: NDArray[np.int64]) -> None:
         """Assign these partition numbers to the member, at most `spare` of them."""
         self.owner[numbers] = member
-        self._taken[member] += len(numbers)
-        self._larger -= bool(len(numbers)) and self._taken[member] > self._share
+        self._counts[member] += len(numbers)
+        self._larger_left -= bool(len(numbers)) and self._counts[member] > self._share
 
     def assign_rest(self) -> None:
-        """What nobody has goes to the members in order."""
-        left = np.flatnonzero(self.owner < 0)
+        """Assign the partitions without an owner to the members in order."""
+        unowned = np.flatnonzero(self.owner < 0)
         for member in self.subscribers.tolist():
-            taken, left = np.split(left, [self.spare(member)])
-            self.assign(member, taken)
+            assigned, unowned = np.split(unowned, [self.spare(member)])
+            self.assign(member, assigned)
 
 
 def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) -> Vector:
-    """Return Kafka's rack-aware ranges; the plain ones where no topic has a nearer and a farther
-    choice.
-    """
-    plain = range_assignment(starts, subscriptions)
+    """Return Kafka's rack-aware ranges; the plain ranges where racks make no difference."""
+    owner = range_assignment(starts, subscriptions)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
-    chosen = [_is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)]
-    if not any(chosen):
-        return plain
+    is_rack_aware = [
+        _is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)
+    ]
+    if not any(is_rack_aware):
+        return owner
     for topics in _copartitioned_topics(starts, subscribers):
         members = subscribers.members[
             subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]
@@ -81,29 +81,31 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
         )
         if len(topics) > 1 and (racks.members[members] >= 0).any():
             _match_by_partition(shares, near, racks.members)
-        elif chosen[topics[0]]:
+        elif is_rack_aware[topics[0]]:
             _match_by_member(shares, near, racks.members)
         shares.assign_rest()
         for topic in topics:
-            plain[starts[topic] : starts[topic + 1]] = shares.owner
-    return plain
+            owner[starts[topic] : starts[topic + 1]] = shares.owner
+    return owner
 
 
 def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
-    """Return True if racks can matter: a subscriber is near some replica, and partitions differ in
-    their racks.
+    """Return True if racks can make a difference for this topic.
+
+    They do if a subscriber's rack has a replica, and not all partitions are in the same racks.
     """
     near = racks.replicas[starts[topic] : starts[topic + 1]]
-    of_members = racks.members[
+    member_racks = racks.members[
         subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]
     ]
-    anywhere: RackMatches = np.asarray(near.any(axis=0))
-    return bool(anywhere[of_members[of_members >= 0]].any() and (near != anywhere).any())
+    has_replica: RackMatches = np.asarray(near.any(axis=0))
+    return bool(has_replica[member_racks[member_racks >= 0]].any() and (near != has_replica).any())
 
 
 def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
-    """Yield the topics with subscribers, those with the same subscribers and partition count
-    together.
+    """Yield lists of topics that have the same subscribers and the same number of partitions.
+
+    Topics without subscribers are left out.
     """
     groups: dict[tuple[int, bytes], list[int]] = {}
     for topic in range(len(starts) - 1):
@@ -128,13 +130,16 @@ def _match_by_member(shares: TopicShares, near: RackMatches, rack_of: Vector) ->
 
 def _match_by_partition(shares: TopicShares, near: RackMatches, rack_of: Vector) -> None:
     """Assign each partition in order to the first member near it that may take one."""
-    # rack -> its members, the last of which is the next to take one
-    waiting: dict[int, list[int]] = {}
+    # By rack: its members in reverse order, so that the next one is popped from the end.
+    queue_by_rack: dict[int, list[int]] = {}
     for member in shares.subscribers[::-1].tolist():
-        waiting.setdefault(int(rack_of[member]), []).append(member)
-    everywhere = waiting.pop(-1, [])
+        queue_by_rack.setdefault(int(rack_of[member]), []).append(member)
+    rackless_queue = queue_by_rack.pop(-1, [])
     for number in range(len(near)):
-        queues = [everywhere, *(queue for rack, queue in waiting.items() if near[number, rack])]
+        queues = [
+            rackless_queue,
+            *(queue for rack, queue in queue_by_rack.items() if near[number, rack]),
+        ]
         for queue in queues:
             while queue and not shares.spare(queue[-1]):
                 queue.pop()

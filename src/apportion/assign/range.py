@@ -1,4 +1,4 @@
-"""The `range` assignor: contiguous ranges of each topic, whoever owns what now.
+"""The `range` assignor: contiguous ranges of each topic, whatever the current owners are.
 
 Used by the coordinator for consumer groups (KIP-848), by the client-side `range` of classic groups,
 and by `racks.py` for the sizes of shares.

@@ -1,5 +1,4 @@
-"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups, on the members'
-claims.
+"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups.
 
 Shares are those of `uniform`: equal, or min-max fair where subscriptions differ, with the fewest
 moves.
@@ -25,30 +24,31 @@ def sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions
 def cooperative_sticky(
     claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions
 ) -> Vector:
-    """Return the owners of `sticky`, with -1 for each partition that another member still claims
-    (KIP-429).
+    """Return the owners of `sticky`, with -1 for partitions that must be revoked first (KIP-429).
 
-    Once its claimants have revoked it, the assignment of the next rebalance gives it away.
+    These are the partitions that another member still claims. Once it has revoked them, it rejoins,
+    and the next rebalance assigns them.
     """
-    held = resolve_claims(claims, int(starts[-1]))
-    owner = _assign_fairly(held, starts, subscriptions)
-    return np.where(held.is_claimed & (owner != held.owner), np.int32(-1), owner)
+    resolved = resolve_claims(claims, int(starts[-1]))
+    owner = _assign_fairly(resolved, starts, subscriptions)
+    return np.where(resolved.is_claimed & (owner != resolved.owner), np.int32(-1), owner)
 
 
-def _assign_fairly(held: ResolvedOwners, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    owner = uniform(held.owner, starts, subscriptions)
-    moved = np.flatnonzero((owner != held.owner) & (owner >= 0))
-    if (held.former_owner[moved] >= 0).any():
+def _assign_fairly(
+    resolved: ResolvedOwners, starts: Vector, subscriptions: Subscriptions
+) -> Vector:
+    owner = uniform(resolved.owner, starts, subscriptions)
+    moved = np.flatnonzero((owner != resolved.owner) & (owner >= 0))
+    if (resolved.former_owner[moved] >= 0).any():
         topics = np.searchsorted(starts, moved, side="right") - 1
-        owner[moved] = _prefer_former_owners(topics, owner[moved], held.former_owner[moved])
+        owner[moved] = _prefer_former_owners(topics, owner[moved], resolved.former_owner[moved])
     return owner
 
 
 def _prefer_former_owners(
     topics: NDArray[np.int64], owner: Vector, former: Vector
 ) -> NDArray[np.int64]:
-    """Permute the new owners within each topic so that as many partitions as possible go to former
-    owners.
+    """Permute new owners within each topic: as many partitions as possible go to former owners.
 
     topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a
     topic changes no load, so fairness stays.
@@ -57,12 +57,16 @@ def _prefer_former_owners(
     slots = np.sort(topics * members + owner)
     has_former = np.flatnonzero(former >= 0)
     has_former = has_former[np.argsort((topics * members + former)[has_former], kind="stable")]
-    wanted = (topics * members + former)[has_former]
-    slot = np.searchsorted(slots, wanted) + np.arange(len(wanted)) - np.searchsorted(wanted, wanted)
-    granted = slot < np.searchsorted(slots, wanted, side="right")
-    is_free, is_left = np.ones(len(owner), np.bool_), np.ones(len(owner), np.bool_)
-    is_free[has_former[granted]] = False
-    is_left[slot[granted]] = False
+    former_slots = (topics * members + former)[has_former]
+    slot = (
+        np.searchsorted(slots, former_slots)
+        + np.arange(len(former_slots))
+        - np.searchsorted(former_slots, former_slots)
+    )
+    is_granted = slot < np.searchsorted(slots, former_slots, side="right")
+    is_free, is_unused = np.ones(len(owner), np.bool_), np.ones(len(owner), np.bool_)
+    is_free[has_former[is_granted]] = False
+    is_unused[slot[is_granted]] = False
     result = former.astype(np.int64)
-    result[is_free] = slots[is_left] % members
+    result[is_free] = slots[is_unused] % members
     return result

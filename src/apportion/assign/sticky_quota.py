@@ -1,6 +1,7 @@
-"""Which partitions stay with their owner when every owner has a quota: the first ones it has.
+"""Which partitions stay with their owner when each owner has a quota: its first ones.
 
-An owner is a member, or for `heterogeneous.py` a pair (member, topic); -1 means none.
+An owner is a member for `uniform.py`, and a pair (member, topic) for `heterogeneous.py`; -1 means
+none.
 """
 
 from collections.abc import Iterator
@@ -20,8 +21,8 @@ def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
     """Return how many partitions each of the owners 0..owners-1 has."""
     sizes = np.zeros(owners + 1, np.int64)
     if len(owner) and owner.max() >= 0:
-        for piece in cache_sized_slices(len(owner), owners):
-            sizes += np.bincount(owner[piece] + np.int32(1), minlength=owners + 1)
+        for part in cache_sized_slices(len(owner), owners):
+            sizes += np.bincount(owner[part] + np.int32(1), minlength=owners + 1)
     return sizes[1:]
 
 
@@ -37,19 +38,21 @@ def free_above_quota(
     if not over.any():
         return free
     is_over = np.append(over, False)  # the last element answers for owner -1
-    found = [
-        np.flatnonzero(is_over.take(owner[piece], mode="wrap")) + piece.start
-        for piece in cache_sized_slices(len(owner), 0)
+    above_quota_parts = [
+        np.flatnonzero(is_over.take(owner[part], mode="wrap")) + part.start
+        for part in cache_sized_slices(len(owner), 0)
     ]
-    at_over = np.concatenate(found)
-    group = owner[at_over]
+    candidates = np.concatenate(above_quota_parts)
+    candidate_owners = owner[candidates]
     if len(over) <= 1 << 16:
-        group = group.astype(np.uint16)  # NumPy sorts 16-bit numbers by radix: eight times faster
-    order = np.argsort(group, kind="stable")
-    sorted_owner = owner[at_over[order]]
+        candidate_owners = candidate_owners.astype(
+            np.uint16
+        )  # NumPy sorts 16-bit numbers by radix: eight times faster
+    order = np.argsort(candidate_owners, kind="stable")
+    sorted_owner = owner[candidates[order]]
     over_counts = np.where(over, counts, 0)
     rank = np.arange(len(order)) - (np.cumsum(over_counts) - over_counts)[sorted_owner]
-    free[at_over[order[rank >= quota[sorted_owner]]]] = True
+    free[candidates[order[rank >= quota[sorted_owner]]]] = True
     return free
 
 

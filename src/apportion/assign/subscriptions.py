@@ -12,17 +12,18 @@ Vector = NDArray[np.int32]
 
 
 class Subscriptions(NamedTuple):
-    """Member m subscribes to `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any
-    order.
+    """The topics to which each member subscribes.
+
+    Member m: `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any order.
     """
 
     member_starts: Vector
     topics: Vector
 
     @classmethod
-    def of(cls, wanted: Iterable[Iterable[int]]) -> "Subscriptions":
+    def of(cls, topics_by_member: Iterable[Iterable[int]]) -> "Subscriptions":
         """Return the subscriptions of members with these topics, member 0 first."""
-        lists = [list(topics) for topics in wanted]
+        lists = [list(topics) for topics in topics_by_member]
         ends = np.cumsum([0, *map(len, lists)])
         return cls(
             ends.astype(np.int32), np.fromiter(chain.from_iterable(lists), np.int32, int(ends[-1]))
@@ -46,9 +47,9 @@ class Subscriptions(NamedTuple):
 
 
 class Subscribers(NamedTuple):
-    """Subscriptions by topic: `members[topic_starts[t]:topic_starts[t + 1]]` subscribe to topic t,
-    ascending.
+    """The members that subscribe to each topic.
 
+    Topic t: `members[topic_starts[t]:topic_starts[t + 1]]`, ascending.
     A pair is one member with one topic it subscribes to; its number is its index in `members`.
     """
 
@@ -67,31 +68,29 @@ def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
 
     Raises ValueError for an unknown topic and for one that a member names twice.
     """
-    member_starts, wanted = subscriptions
-    check_starts(member_starts, len(wanted), "member_starts", "subscriptions")
-    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < topics:
-        unknown = int(wanted[(wanted < 0) | (wanted >= topics)][0])
+    member_starts, subscribed = subscriptions
+    check_starts(member_starts, len(subscribed), "member_starts", "subscriptions")
+    if len(subscribed) and not 0 <= subscribed.min() <= subscribed.max() < topics:
+        unknown = int(subscribed[(subscribed < 0) | (subscribed >= topics)][0])
         raise ValueError(
             f"a member subscribes to topic {unknown}, but there are {topics} topics, counted from 0"
         )
-    order = np.argsort(wanted, kind="stable")
-    counts = np.bincount(wanted, minlength=topics)
+    order = np.argsort(subscribed, kind="stable")
+    counts = np.bincount(subscribed, minlength=topics)
     members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[
         order
     ]
     subscribers = Subscribers(starts_of(counts), members)
-    twice = np.flatnonzero((np.diff(wanted[order]) == 0) & (np.diff(members) == 0))
+    twice = np.flatnonzero((np.diff(subscribed[order]) == 0) & (np.diff(members) == 0))
     if len(twice):
         raise ValueError(
-            f"member {members[twice[0]]} subscribes to topic {wanted[order][twice[0]]} twice"
+            f"member {members[twice[0]]} subscribes to topic {subscribed[order][twice[0]]} twice"
         )
     return subscribers
 
 
 def starts_of(lengths: NDArray[np.integer]) -> Vector:
-    """Return the starts of consecutive slices of these lengths, and last the end of the last
-    one.
-    """
+    """Return the starts of consecutive slices of these lengths, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
 
 

@@ -24,30 +24,29 @@ def uniform_homogeneous(owner: Vector, members: int) -> Vector:
     check_owner(owner, members)
     if not members:
         return owner.copy()
-    sizes = partition_counts(owner, members)
-    shares = equal_shares(len(owner), sizes)
-    new_owners = dealt_in_rounds(np.maximum(shares - sizes, 0))
+    counts = partition_counts(owner, members)
+    shares = equal_shares(len(owner), counts)
+    new_owners = members_in_rounds(np.maximum(shares - counts, 0))
     if len(new_owners) == len(owner):
-        return new_owners  # nobody keeps anything
+        return new_owners  # no partition stays with its owner
     result = owner.copy()
-    result[free_above_quota(shares, owner, sizes)] = new_owners
+    result[free_above_quota(shares, owner, counts)] = new_owners
     return result
 
 
-def equal_shares(partitions: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def equal_shares(partitions: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return each member's share; larger shares go first to members that already have as much."""
-    share, larger = divmod(partitions, len(sizes))
-    shares = np.full(len(sizes), share)
-    shares[np.argsort(sizes <= share, kind="stable")[:larger]] += 1
+    share, larger = divmod(partitions, len(counts))
+    shares = np.full(len(counts), share)
+    shares[np.argsort(counts <= share, kind="stable")[:larger]] += 1
     return shares
 
 
-def dealt_in_rounds(spare: NDArray[np.int64]) -> Vector:
-    """Return the members in the order in which they are dealt a partition: once a round while they
-    have room.
+def members_in_rounds(missing: NDArray[np.int64]) -> Vector:
+    """Return the members in the order in which each gets one more partition, round by round.
 
     Member m appears `spare[m]` times. Dealing in rounds spreads each topic over the members.
     """
-    with_room = np.flatnonzero(spare).astype(np.int32)
-    rounds = np.arange(spare.max(initial=0))[:, None] < spare[with_room]
+    with_room = np.flatnonzero(missing).astype(np.int32)
+    rounds = np.arange(missing.max(initial=0))[:, None] < missing[with_room]
     return np.broadcast_to(with_room, rounds.shape)[rounds]

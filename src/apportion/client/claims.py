@@ -1,7 +1,7 @@
-"""Whether a sink has claimed a plain consumer's group: then the consumer must not be in it.
+"""Checks whether the sink of a Spark query has claimed a consumer's group.
 
-Nobody knows where a plain consumer's records go, so its commits would pass over records that the
-sink never gets (docs/decisions/0041).
+A consumer must not be a member of such a group: its commits would pass over records that the sink
+never gets (docs/decisions/0041). A claim is in the metadata of the group's committed offsets.
 """
 
 import logging
@@ -18,7 +18,7 @@ from apportion.topics import TopicIdPartition
 
 log = logging.getLogger("apportion.consumer")
 
-MEMBERSHIP_LOST = (  # the session will tell what comes of it
+MEMBERSHIP_LOST = (  # not worth an error: the membership's next status shows what follows
     Code.UNKNOWN_MEMBER_ID,
     Code.STALE_MEMBER_EPOCH,
     Code.FENCED_MEMBER_EPOCH,
@@ -31,55 +31,52 @@ class SinkClaimChecks:
     """One consumer's checks for claims on its group. Each raises AnotherSink where there is one."""
 
     def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
-        """Nothing has been looked at. timeout_ms: how long one look may take."""
+        """timeout_ms: how long the requests of one check may take."""
         self._cluster = cluster
         self._timeout_ms = timeout_ms
-        self._checked_epoch = self._epoch_checked_for_commit = (
-            0,
-            0,
-        )  # the incarnation and epoch of the last look, and of the last look before a commit
+        # (incarnation, epoch) of the last check, and of the last check before a commit
+        self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
 
     def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
-        """Check without a member id, before the consumer joins. Runs on a thread of its session."""
-        places = [
-            place for topic in self._cluster.topics(tuple(names)) for place in partitions_of(topic)
-        ]
+        """Check without a member id, before the consumer joins: `before_join` of its membership."""
+        topics = self._cluster.topics(tuple(names))
+        partitions = [partition for topic in topics for partition in partitions_of(topic)]
         refuse_consumer(
             group_id,
-            self._cluster.committed_offsets(group_id, places, timeout_ms=self._timeout_ms),
+            self._cluster.committed_offsets(group_id, partitions, timeout_ms=self._timeout_ms),
         )
 
     def check(
         self,
-        session: GroupMembership,
+        membership: GroupMembership,
         incarnation: int,
         names: Iterable[str],
-        coming: Iterable[TopicIdPartition] = (),
+        added: Iterable[TopicIdPartition] = (),
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """Check all partitions of these topics and of `coming`; return the committed offsets."""
+        """Check the topics and those of the `added` partitions; return the committed offsets."""
         topics = self._cluster.topics(
-            tuple(dict.fromkeys((*names, *(place.topic for place in coming))))
+            tuple(dict.fromkeys((*names, *(partition.topic for partition in added))))
         )
-        places = dict.fromkeys(
-            (*coming, *(place for topic in topics for place in partitions_of(topic)))
+        partitions = dict.fromkeys(
+            (*added, *(partition for topic in topics for partition in partitions_of(topic)))
         )
-        stored = session.committed_offsets(
-            places, incarnation=incarnation, timeout_ms=self._timeout_ms
+        committed = membership.committed_offsets(
+            partitions, incarnation=incarnation, timeout_ms=self._timeout_ms
         )
-        refuse_consumer(session.settings.group_id, stored)
-        return stored
+        refuse_consumer(membership.settings.group_id, committed)
+        return committed
 
     def check_once_per_epoch(
-        self, session: GroupMembership, view: View, names: Iterable[str]
+        self, membership: GroupMembership, view: View, names: Iterable[str]
     ) -> None:
-        """Check once for each new epoch, as a member with a sink may have joined.
+        """Check once for each new epoch, because a member with a sink may have joined.
 
-        Tries again later if unanswered.
+        For every poll. If the coordinator does not answer, a later poll checks again.
         """
         if view.epoch <= 0 or (view.incarnation, view.epoch) == self._checked_epoch:
             return
         try:
-            self.check(session, view.incarnation, names)
+            self.check(membership, view.incarnation, names)
         except (Disconnected, Refused) as error:
             if (
                 isinstance(error, Refused)
@@ -87,17 +84,18 @@ class SinkClaimChecks:
                 and error.code not in MEMBERSHIP_LOST
             ):
                 raise
-            log.warning("cannot look at the group now: %s", error)
+            log.warning("cannot check now whether a sink has claimed the group: %s", error)
         else:
             self._checked_epoch = view.incarnation, view.epoch
 
     def check_before_commit(
-        self, session: GroupMembership, incarnation: int, names: Iterable[str]
+        self, membership: GroupMembership, incarnation: int, names: Iterable[str]
     ) -> None:
-        """Check once more before the first commit of an epoch: a new member needs a moment to claim
-        the group.
+        """Check once more before the first commit of an epoch.
+
+        A query that has joined since the last check may have needed a moment to claim the group.
         """
-        epoch = session.status().epoch
+        epoch = membership.status().epoch
         if (incarnation, epoch) != self._epoch_checked_for_commit:
-            self.check(session, incarnation, names)
+            self.check(membership, incarnation, names)
             self._epoch_checked_for_commit = incarnation, epoch

@@ -1,5 +1,6 @@
-"""What a cluster says of a classic group: its description by the coordinator, and its position in
-each log.
+"""Descriptions of classic groups by their coordinator, and their committed offsets and lag.
+
+For the command `apportion streams describe`.
 """
 
 from collections.abc import Iterable
@@ -18,32 +19,24 @@ DEAD = "Dead"
 
 
 class GroupPosition(NamedTuple):
-    """A group's committed offset of a partition (None if it has none), and the end of what can be
-    read now.
-    """
+    """A partition's committed offset in a group, if it has one, and the last stable offset."""
 
     committed: int | None
     end: int
 
     @property
     def lag(self) -> int | None:
-        """The number of offsets ahead of the group.
-
-        None where that depends on where it would begin.
-        """
+        """The number of offsets ahead of the group; None where `auto.offset.reset` decides that."""
         if self.committed is None:
             return None if self.end else 0
         return max(0, self.end - self.committed)
 
 
 def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | None:
-    """Return the group as DescribeGroups shows it.
+    """Return the group as DescribeGroups shows it; None if there is no such classic group."""
 
-    None if there is no classic group of that name.
-    """
-
-    def read(answer: Any) -> tuple[Code, DescribedGroup]:
-        return Code.of(answer.groups[0].error_code), answer.groups[0]
+    def read(response: Any) -> tuple[Code, DescribedGroup]:
+        return Code.of(response.groups[0].error_code), response.groups[0]
 
     try:
         group = cluster.ask_coordinator(
@@ -54,6 +47,7 @@ def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | 
             cluster.timeout_ms,
         )
     except Refused as error:
+        # DescribeGroups 6 has an error for a group that does not exist; older ones call it Dead.
         if error.code is not Code.GROUP_ID_NOT_FOUND:
             raise
         return None
@@ -61,17 +55,17 @@ def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | 
 
 
 def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
-    """Return the group of that name, of any type, as ListGroups shows it; None if there is none."""
+    """Return the group of that name and any type as ListGroups shows it; None if there is none."""
 
-    def read(answer: Any) -> tuple[Code, list[ListedGroup]]:
-        return Code.of(answer.error_code), [
-            group for group in answer.groups if group.group_id == group_id
+    def read(response: Any) -> tuple[Code, list[ListedGroup]]:
+        return Code.of(response.error_code), [
+            group for group in response.groups if group.group_id == group_id
         ]
 
-    found = cluster.ask_coordinator(
+    groups = cluster.ask_coordinator(
         "ListGroups", ListGroupsRequest(), group_id, read, cluster.timeout_ms
     )
-    return found[0] if found else None
+    return groups[0] if groups else None
 
 
 def group_positions(
@@ -81,26 +75,30 @@ def group_positions(
 
     Offsets of open transactions do not count.
     """
-    wanted = tuple(partitions)
-    topics = cluster.topics(dict.fromkeys(topic for topic, _ in wanted))
-    places = {
+    requested = tuple(partitions)
+    topics = cluster.topics(dict.fromkeys(topic for topic, _ in requested))
+    with_ids = {
         each: TopicIdPartition(topic.name, topic.id, each.partition)
-        for each in wanted
+        for each in requested
         if (topic := topics.named(each.topic)) is not None
         and 0 <= each.partition < topic.partitions
     }
-    if not places:
+    if not with_ids:
         return {}
 
-    def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int | None]]:
-        code, said = parse_fetch_response(answer, places.values())
-        return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
+    def read(response: Any) -> tuple[Code, dict[TopicIdPartition, int | None]]:
+        code, fetched = parse_fetch_response(response, with_ids.values())
+        if code is Code.NONE:
+            code = next(iter(fetched.codes.values()), Code.NONE)
+        return code, fetched.offsets
 
+    # Without require_stable: an open transaction must not make the command wait.
     request = OffsetFetchRequest(
-        groups=fetch_request(group_id, places.values()).groups, require_stable=False
+        groups=fetch_request(group_id, with_ids.values()).groups, require_stable=False
     )
     committed = cluster.ask_coordinator("OffsetFetch", request, group_id, read, cluster.timeout_ms)
-    ends = cluster.list_offsets(places.values(), LATEST)
+    ends = cluster.list_offsets(with_ids.values(), LATEST)
     return {
-        each: GroupPosition(committed.get(place), ends[place]) for each, place in places.items()
+        each: GroupPosition(committed.get(partition), ends[partition])
+        for each, partition in with_ids.items()
     }

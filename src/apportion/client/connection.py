@@ -26,7 +26,7 @@ class BrokerConnection:
     """A connection with negotiated API versions. Not thread-safe."""
 
     def __init__(self, host: str, port: int, client_id: str, timeout_ms: int) -> None:
-        """The broker has answered; Disconnected if it did not within `timeout_ms`."""
+        """Connect and negotiate versions. Raises Disconnected after `timeout_ms`."""
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
@@ -37,7 +37,7 @@ class BrokerConnection:
             raise Disconnected(
                 f"no connection to the broker at {self.address}: {_os_error_text(error)}"
             ) from error
-        self._versions = self._agree(timeout_ms)
+        self._versions = self._negotiate_versions(timeout_ms)
 
     def version_of(self, key: int) -> int:
         """Return the newest version of the API that both sides support.
@@ -48,7 +48,7 @@ class BrokerConnection:
         if version is None:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
-                f"the broker at {self.address} does not speak {APIS[key].name} as we do",
+                f"the broker at {self.address} has no version of {APIS[key].name} that we know",
             )
         return version
 
@@ -66,20 +66,20 @@ class BrokerConnection:
         """Close the connection."""
         self._socket.close()
 
-    def _agree(self, timeout_ms: int) -> dict[int, int]:
-        """Return the newest common version of each API."""
-        hello = ApiVersionsRequest(
+    def _negotiate_versions(self, timeout_ms: int) -> dict[int, int]:
+        """Return the newest version of each API that both sides support, by API key (KIP-35)."""
+        request = ApiVersionsRequest(
             client_software_name="apportion", client_software_version=__version__
         )
-        answer = self._exchange(hello, 3, timeout_ms)
-        if answer.error_code != Code.NONE:
+        response = self._exchange(request, 3, timeout_ms)
+        if response.error_code != Code.NONE:
             self.close()
             raise Refused(
-                Code.of(answer.error_code),
-                f"the broker at {self.address} does not tell its versions",
+                Code.of(response.error_code),
+                f"the broker at {self.address} does not say which API versions it supports",
             )
         agreed = {}
-        for theirs in answer.api_keys:
+        for theirs in response.api_keys:
             ours = APIS.get(theirs.api_key)
             if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(
                 theirs.max_version, ours.versions[-1]
@@ -88,16 +88,20 @@ class BrokerConnection:
         return agreed
 
     def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF  # an int32
+        # Each failure closes the connection: the rest of a late or half-read response would be
+        # taken for the next one.
         try:
             self._socket.settimeout(timeout_ms / 1000)
             self._socket.sendall(
                 encode_request(request, version, self._correlation_id, self._client_id)
             )
             frame = self._read_frame()
-            said, body = decode_response(type(request), version, frame)
-            if said != self._correlation_id:
-                raise DecodeError(f"an answer to request {said} instead of {self._correlation_id}")
+            answered, body = decode_response(type(request), version, frame)
+            if answered != self._correlation_id:
+                raise DecodeError(
+                    f"an answer to request {answered} instead of {self._correlation_id}"
+                )
         except TimeoutError as error:
             self.close()
             raise Disconnected(
@@ -126,10 +130,10 @@ class BrokerConnection:
         buffer = bytearray(size)
         view, filled = memoryview(buffer), 0
         while filled < size:
-            got = self._socket.recv_into(view[filled:])
-            if got == 0:
+            count = self._socket.recv_into(view[filled:])
+            if count == 0:
                 raise ConnectionResetError("closed by the broker")
-            filled += got
+            filled += count
         return view
 
 

@@ -45,6 +45,8 @@ class Consumer:
     default; docs/settings.md is the table.
     """
 
+    _warns_of_missing_topics = True
+
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str],
@@ -121,7 +123,7 @@ class Consumer:
             self._membership.start()
             self._started = True
         self._membership.subscribe(names)
-        self._missing_topics.subscribe(self._topics_to_watch(names))
+        self._missing_topics.subscribe(names if self._warns_of_missing_topics else ())
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """Return the next records, which are thereby delivered; [] if none came in time.
@@ -197,10 +199,6 @@ class Consumer:
 
     def _membership_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         return membership_settings(chosen)
-
-    def _topics_to_watch(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the subscribed topics whose absence is logged."""
-        return names
 
     # delivery
 

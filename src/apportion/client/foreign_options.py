@@ -1,21 +1,21 @@
-"""Options that other Kafka clients have and ours do not: why not, or what stands in their place.
+"""Options that other Kafka clients have and ours do not, with the reason or our own name.
 
 Names are those of Kafka's Java consumer, librdkafka, kafka-python and aiokafka, with underscores
 for dots.
 """
 
-PLAIN = "only plain connections are supported yet"
-CHOSEN = "the consumer chooses it by itself; drop the option"
+NO_ENCRYPTION = "only plain connections are supported yet"
+AUTOMATIC = "the consumer chooses it by itself; drop the option"
 BYTES = "keys and values are bytes; decode them when you read a record, and drop the option"
 
 PREFIXES = {  # how the name begins -> why it cannot be used
-    "ssl_": PLAIN,
-    "sasl_": PLAIN,
+    "ssl_": NO_ENCRYPTION,
+    "sasl_": NO_ENCRYPTION,
     "metric": "there are no metrics yet; drop the option",
 }
 FOREIGN = {  # option -> why it cannot be used
-    "security_protocol": PLAIN,
-    "enable_ssl_certificate_verification": PLAIN,
+    "security_protocol": NO_ENCRYPTION,
+    "enable_ssl_certificate_verification": NO_ENCRYPTION,
     "key_deserializer": BYTES,
     "value_deserializer": BYTES,
     "enable_auto_commit": "it is called auto_commit here",
@@ -59,11 +59,11 @@ FOREIGN = {  # option -> why it cannot be used
             "socket_connection_setup_timeout_ms",
             "socket_options",
         ),
-        CHOSEN,
+        AUTOMATIC,
     ),
 }
 NO_TASKS = "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option"
-OF_STREAMS = {  # option of Kafka Streams -> why a StreamsConsumer has it not, and why a Consumer
+STREAMS_ONLY = {  # option of Kafka Streams -> why a StreamsConsumer lacks it, why a Consumer does
     "num_stream_threads": (
         "a StreamsConsumer is one member; start as many as you want threads",
         NO_TASKS,
@@ -83,14 +83,13 @@ OF_STREAMS = {  # option of Kafka Streams -> why a StreamsConsumer has it not, a
 
 
 def why_foreign_or_none(name: str, *, has_tasks: bool) -> str | None:
-    """Return why an option that other clients have cannot be used here; None if no client that we
-    know has it.
+    """Return why an option of other clients cannot be used here; None if no client has it.
 
-    A name may be written with dots, as Kafka does, or with underscores. has_tasks: a
-    StreamsConsumer is asked for it.
+    A name may be written with dots, as Kafka does, or with underscores. has_tasks: it was given to
+    a StreamsConsumer.
     """
-    own = name.replace(".", "_")
-    if own in OF_STREAMS:
-        return OF_STREAMS[own][0 if has_tasks else 1]
-    by_prefix = (why for prefix, why in PREFIXES.items() if own.startswith(prefix))
-    return FOREIGN.get(own) or next(by_prefix, None)
+    underscored = name.replace(".", "_")
+    if underscored in STREAMS_ONLY:
+        return STREAMS_ONLY[underscored][0 if has_tasks else 1]
+    by_prefix = (why for prefix, why in PREFIXES.items() if underscored.startswith(prefix))
+    return FOREIGN.get(underscored) or next(by_prefix, None)

@@ -1,5 +1,6 @@
-"""Answers to the queries of a Kafka Streams leader (`streams/queries.py`), fetched from the
-cluster.
+"""Answers for the queries of a Kafka Streams leader (`streams/queries.py`), from the cluster.
+
+The leader's task assignor needs internal topics, the ends of changelogs and committed offsets.
 """
 
 from collections.abc import Iterable
@@ -16,40 +17,41 @@ BROKERS_DEFAULT = -1
 
 
 def answer_query(
-    cluster: Cluster, group_id: str, ask: QueryCluster
+    cluster: Cluster, group_id: str, action: QueryCluster
 ) -> MetadataFetched | QueryAnswered:
-    """Return the answer to an assignor's query.
+    """Return the answer to a task assignor's query.
 
     Raises Refused or Disconnected where the cluster has none.
     """
-    match ask.query:
+    match action.query:
         case CreateInternalTopics(topics):
-            _make(cluster, topics)
-            seen = cluster.look_up(topic.name for topic in topics)
-            if len(seen) < len(topics):
+            _create_missing(cluster, topics)
+            described = cluster.look_up(topic.name for topic in topics)
+            if len(described) < len(topics):
                 raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
-            return MetadataFetched(ask.request_id, seen)
-        case ListEndOffsets(places):
-            ends = cluster.list_offsets(_placed(cluster, places), LATEST)
+            return MetadataFetched(action.request_id, described)
+        case ListEndOffsets(partitions):
+            ends = cluster.list_offsets(_with_topic_ids(cluster, partitions), LATEST)
             return QueryAnswered(
-                ask.request_id, {_named(place): offset for place, offset in ends.items()}
+                action.request_id, {each.topic_partition: offset for each, offset in ends.items()}
             )
-        case FetchCommittedOffsets(places):
-            stored = cluster.committed(group_id, _placed(cluster, places))
+        case FetchCommittedOffsets(partitions):
+            committed = cluster.committed(group_id, _with_topic_ids(cluster, partitions))
             return QueryAnswered(
-                ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()}
+                action.request_id,
+                {each.topic_partition: offset or 0 for each, offset in committed.items()},
             )
-    raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.query!r}")
+    raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {action.query!r}")
 
 
-def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
+def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
     """Create the topics that do not exist.
 
     Another instance may create the same ones at the same time.
     """
-    there = cluster.topics((topic.name for topic in topics), fresh=True)
+    existing = cluster.topics((topic.name for topic in topics), fresh=True)
     for topic in topics:
-        if there.named(topic.name) is None:
+        if existing.named(topic.name) is None:
             try:
                 cluster.create_topic(
                     topic.name,
@@ -62,16 +64,14 @@ def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
                     raise
 
 
-def _placed(cluster: Cluster, places: tuple[TopicPartition, ...]) -> tuple[TopicIdPartition, ...]:
-    topics = cluster.topics(place.topic for place in places)
-    missing = next((place.topic for place in places if topics.named(place.topic) is None), None)
+def _with_topic_ids(
+    cluster: Cluster, partitions: tuple[TopicPartition, ...]
+) -> tuple[TopicIdPartition, ...]:
+    topics = cluster.topics(each.topic for each in partitions)
+    missing = next((each.topic for each in partitions if topics.named(each.topic) is None), None)
     if missing is not None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {missing!r}")
-    known = {topic.name: topic.id for topic in topics}
+    ids = {topic.name: topic.id for topic in topics}
     return tuple(
-        TopicIdPartition(place.topic, known[place.topic], place.partition) for place in places
+        TopicIdPartition(each.topic, ids[each.topic], each.partition) for each in partitions
     )
-
-
-def _named(place: TopicIdPartition) -> TopicPartition:
-    return place.topic_partition

@@ -1,4 +1,4 @@
-"""What a session is made of: a member machine for each protocol, and the events of its history."""
+"""The member machine for each group protocol, and the events of a membership's history."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ GroupMember = ConsumerMember | ClassicMember | StreamsMember
 class MembershipEvent(NamedTuple):
     """One event of a membership.
 
-    what: "offered", "adopted", "lost", "failed" or "left". at_ms: wall clock.
+    what: "offered" (a target from the coordinator), "adopted" (by the owner), "lost", "failed" or
+    "left". at_ms: wall clock. why: the error of "failed".
     """
 
     at_ms: int
@@ -31,7 +32,7 @@ class MembershipEvent(NamedTuple):
 
 
 def new_member_id() -> str:
-    """Return a random member id."""
+    """Return a random member id: KIP-848 lets the member choose it."""
     return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
 
 

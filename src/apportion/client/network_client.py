@@ -1,9 +1,8 @@
-"""Which broker to ask: connections, metadata, leaders and coordinators, fetched on demand and
-dropped when wrong.
+"""Requests to the brokers of a cluster: connections, metadata, leaders and coordinators.
 
-`call` asks once and never retries; its caller decides that by `member/reactions.py`, with a
-`RetryTimer`.
-Thread-safe: each call has a connection to itself, taken from a pool.
+All of these are fetched on demand, cached, and forgotten when a response shows that they are wrong.
+`call` sends a request once and never retries; its caller decides that by `member/reactions.py`,
+with a `RetryTimer`. Thread-safe: each call has a connection to itself, taken from a pool.
 """
 
 import threading
@@ -37,7 +36,7 @@ class Leader(NamedTuple):
 
 
 class RetryTimer:
-    """Exponential backoff within a total time."""
+    """Exponential backoff within a total time: the pauses of one operation's retries."""
 
     def __init__(self, limit_ms: int) -> None:
         self._until = time.monotonic() + limit_ms / 1000
@@ -48,7 +47,7 @@ class RetryTimer:
         return max(1, int((self._until - time.monotonic()) * 1000))
 
     def pause(self, error: Exception) -> None:
-        """Sleep before the next try; raise `error` instead if the time is over."""
+        """Sleep before the next try; raise `error` instead if the time is up."""
         if time.monotonic() + self._pause_s >= self._until:
             raise error
         time.sleep(self._pause_s)
@@ -57,17 +56,17 @@ class RetryTimer:
 
 def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
-    listed = (
+    items = (
         bootstrap.split(",")
         if isinstance(bootstrap, str)
         else list(bootstrap)
         if isinstance(bootstrap, Iterable)
         else [bootstrap]
     )
-    if not all(isinstance(entry, str) for entry in listed):
+    if not all(isinstance(entry, str) for entry in items):
         raise ValueError(f"bootstrap servers must be host:port, one or more, not {bootstrap!r}")
-    entries = [entry.strip() for entry in listed]
-    found = []
+    entries = [entry.strip() for entry in items]
+    parsed = []
     for entry in filter(None, entries):
         host, colon, port = entry.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit():
@@ -77,14 +76,14 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
                 f"bootstrap server {entry!r} has port {port}, which is out of range: a "
                 "port is a number up to 65535"
             )
-        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
-    if not found:
+        parsed.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not parsed:
         raise ValueError("the list of bootstrap servers is empty; give at least one host:port")
-    return tuple(found)
+    return tuple(parsed)
 
 
 class NetworkClient:
-    """The brokers of one cluster and the connections to them."""
+    """The brokers of one cluster, the idle connections to them, and cached metadata."""
 
     def __init__(
         self,
@@ -126,22 +125,20 @@ class NetworkClient:
         timeout_ms: int | None = None,
         version: int | None = None,
     ) -> Any:
-        """Send one request to that node, that group's coordinator or any broker.
+        """Send one request to a node, a group's coordinator or any broker; return the response.
 
-        Return the response.
-
-        Raises Disconnected if there is none. Error codes in the response are the caller's to judge.
+        Raises Disconnected if there is none. Error codes in the response are for the caller.
         """
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         if coordinator is not None:
             node = self.find_coordinator(coordinator, timeout_ms=timeout_ms)
         if node is None:
-            return self._ask_any(request, timeout_ms, version)
+            return self._send_to_any(request, timeout_ms, version)
         address = self._nodes.get(node)
         if address is None:
             raise Disconnected(f"broker {node} is not in the cluster's metadata")
         try:
-            return self._ask(address, request, timeout_ms, version)
+            return self._send(address, request, timeout_ms, version)
         except Disconnected:
             if coordinator is not None:
                 self.forget_coordinator(coordinator)
@@ -149,7 +146,7 @@ class NetworkClient:
 
     # connections
 
-    def _ask(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
+    def _send(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
         with self._lock:
             idle = self._idle.setdefault(address, [])
             connection = idle.pop() if idle else None
@@ -158,7 +155,7 @@ class NetworkClient:
                 *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
             )
         try:
-            answer = connection.call(request, timeout_ms=timeout_ms, version=version)
+            response = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
             self._drop_idle(address)
             raise
@@ -168,26 +165,27 @@ class NetworkClient:
         with self._lock:
             if not self._closed:
                 self._idle.setdefault(address, []).append(connection)
-                return answer
+                return response
+        # `close` was called meanwhile: nobody will use this connection again.
         connection.close()
-        return answer
+        return response
 
     def _drop_idle(self, address: Address) -> None:
-        """Close the idle connections to that broker: what broke one has probably broken the
-        others.
-        """
+        """Close the idle connections to a broker after one broke: the others are likely broken."""
         with self._lock:
             idle = self._idle.pop(address, [])
         for connection in idle:
             connection.close()
 
-    def _ask_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+    def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+        """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
         retry_timer = RetryTimer(timeout_ms)
-        known = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
+        # The bootstrap servers last: they help when every broker of the metadata has moved.
+        addresses_to_try = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
         failure = Disconnected("no broker is known")
-        for address in known:
+        for address in addresses_to_try:
             try:
-                return self._ask(address, request, retry_timer.left_ms(), version)
+                return self._send(address, request, retry_timer.left_ms(), version)
             except Disconnected as error:
                 failure = error
         raise failure
@@ -195,7 +193,7 @@ class NetworkClient:
     # coordinators
 
     def find_coordinator(self, group_id: str, *, timeout_ms: int | None = None) -> int:
-        """Return the group's coordinator node, asking for it if unknown.
+        """Return the node id of the group's coordinator, by FindCoordinator if it is unknown.
 
         Raises Refused or Disconnected.
         """
@@ -203,79 +201,82 @@ class NetworkClient:
         if known is not None:
             return known
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
-        found = self.call(request, timeout_ms=timeout_ms).coordinators[0]
-        if found.error_code != Code.NONE:
-            raise Refused(Code.of(found.error_code), found.error_message or "")
+        coordinator = self.call(request, timeout_ms=timeout_ms).coordinators[0]
+        if coordinator.error_code != Code.NONE:
+            raise Refused(Code.of(coordinator.error_code), coordinator.error_message or "")
         with self._lock:
-            self._nodes[found.node_id] = (found.host, found.port)
-            self._coordinators[group_id] = found.node_id
-        return int(found.node_id)
+            self._nodes[coordinator.node_id] = (coordinator.host, coordinator.port)
+            self._coordinators[group_id] = coordinator.node_id
+        return int(coordinator.node_id)
 
     def forget_coordinator(self, group_id: str) -> None:
-        """Forget the group's coordinator, so that the next call asks for it."""
+        """Forget the group's coordinator, so that the next call finds it anew."""
         with self._lock:
             self._coordinators.pop(group_id, None)
 
     # metadata
 
     def topics(self, names: Iterable[str], *, fresh: bool = False) -> Topics:
-        """Return the named topics that exist; asks the cluster if one is unknown, or if `fresh`.
+        """Return the named topics that exist, by Metadata if one is unknown or if `fresh`.
 
         Never creates a topic. Raises Refused for an error other than absence, Disconnected if no
         broker answers.
         """
-        wanted = tuple(sorted(dict.fromkeys(names)))
-        if fresh or any(self._topics.named(name) is None for name in wanted):
-            self._learn(tuple(MetadataRequestTopic(name=name) for name in wanted))
-        return Topics(topic for name in wanted if (topic := self._topics.named(name)) is not None)
+        requested = tuple(sorted(dict.fromkeys(names)))
+        if fresh or any(self._topics.named(name) is None for name in requested):
+            self._fetch_metadata(tuple(MetadataRequestTopic(name=name) for name in requested))
+        known = (self._topics.named(name) for name in requested)
+        return Topics(topic for topic in known if topic is not None)
 
     def topics_by_id(self, ids: Iterable[TopicId]) -> Topics:
-        """Return the topics with these ids that exist; asks the cluster if one is unknown."""
-        wanted = tuple(sorted(dict.fromkeys(ids)))
-        unknown = tuple(topic_id for topic_id in wanted if self._topics.with_id(topic_id) is None)
+        """Return the topics with these ids that exist, by Metadata if one is unknown."""
+        requested = tuple(sorted(dict.fromkeys(ids)))
+        unknown = tuple(each for each in requested if self._topics.with_id(each) is None)
         if unknown:
-            self._learn(
+            self._fetch_metadata(
                 tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown)
             )
-        return Topics(
-            topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None
-        )
+        known = (self._topics.with_id(topic_id) for topic_id in requested)
+        return Topics(topic for topic in known if topic is not None)
 
-    def leader(self, place: TopicIdPartition, *, fresh: bool = False) -> Leader:
+    def leader(self, partition: TopicIdPartition, *, fresh: bool = False) -> Leader:
         """Return the partition's leader.
 
         Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
         LEADER_NOT_AVAILABLE.
         """
-        known = self._leaders.get((place.topic_id, place.partition))
+        known = self._leaders.get((partition.topic_id, partition.partition))
         if known is None or fresh:
-            topic = self.topics([place.topic], fresh=True).named(place.topic)
-            if topic is None or topic.id != place.topic_id:
-                gone = (
+            topic = self.topics([partition.topic], fresh=True).named(partition.topic)
+            if topic is None or topic.id != partition.topic_id:
+                fate = (
                     "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
                 )
                 raise Refused(
                     Code.UNKNOWN_TOPIC_ID,
-                    f"topic {place.topic!r} with id {topic_id_text(place.topic_id)} {gone}",
+                    f"topic {partition.topic!r} with id {topic_id_text(partition.topic_id)} {fate}",
                 )
-            known = self._leaders.get((place.topic_id, place.partition))
+            known = self._leaders.get((partition.topic_id, partition.partition))
         if known is None:
-            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
+            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
         return known
 
-    def forget_leader(self, place: TopicIdPartition) -> None:
-        """Forget the partition's leader, so that the next request asks for it."""
+    def forget_leader(self, partition: TopicIdPartition) -> None:
+        """Forget the partition's leader, so that the next request finds it anew."""
         with self._lock:
-            self._leaders.pop((place.topic_id, place.partition), None)
+            self._leaders.pop((partition.topic_id, partition.partition), None)
 
     def nodes(self) -> dict[int, Address]:
-        """Fetch and return the brokers by node id."""
-        self._learn(())
+        """Fetch and return the addresses of the brokers by node id."""
+        self._fetch_metadata(())
         return dict(self._nodes)
 
     def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
-        """Fetch metadata of the named topics that exist, with their replicas' racks."""
-        answer = self._learn(
+        """Fetch metadata of the named topics that exist, with their replicas' racks.
+
+        For classic members, whose leader needs partition counts and racks for its assignor.
+        """
+        answer = self._fetch_metadata(
             tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names)))
         )
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
@@ -287,23 +288,23 @@ class NetworkClient:
             if topic.name is not None and not topic.error_code
         )
 
-    def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
-        """Fetch and cache metadata of these topics, including their absence."""
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    def _fetch_metadata(self, requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+        """Fetch and cache metadata of these topics; forget those that no longer exist."""
+        request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
         retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
             answer: MetadataResponse = self.call(request, timeout_ms=retry_timer.left_ms())
-            refused = self._absorb(answer)
+            refused = self._cache(answer)
             if refused is None:
                 break
             if reaction("Metadata", refused.code) is not Reaction.RETRY:
                 raise refused
             retry_timer.pause(refused)
-        for gone in wanted:
+        for entry in requested:
             known = (
-                self._topics.named(gone.name)
-                if gone.name is not None
-                else self._topics.with_id(gone.topic_id)
+                self._topics.named(entry.name)
+                if entry.name is not None
+                else self._topics.with_id(entry.topic_id)
             )
             if known is not None and not any(
                 known.name == topic.name and not topic.error_code for topic in answer.topics
@@ -312,8 +313,8 @@ class NetworkClient:
                     self._topics = self._topics.without(known.name)
         return answer
 
-    def _absorb(self, answer: MetadataResponse) -> Refused | None:
-        """Cache the response; return its first error that is not absence."""
+    def _cache(self, answer: MetadataResponse) -> Refused | None:
+        """Cache a Metadata response; return its first error other than an unknown topic."""
         refused = None
         with self._lock:
             if answer.brokers:
@@ -323,21 +324,22 @@ class NetworkClient:
             for topic in answer.topics:
                 code = Code.of(topic.error_code)
                 if code is Code.NONE and topic.name is not None:
-                    self._absorb_topic(topic, topic.name)
+                    self._cache_topic(topic, topic.name)
                 elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
                     refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return refused
 
-    def _absorb_topic(self, topic: MetadataResponseTopic, name: str) -> None:
+    def _cache_topic(self, topic: MetadataResponseTopic, name: str) -> None:
+        """Cache a topic and its leaders. Raises Refused where the broker sends no topic id."""
         topic_id = bytes(topic.topic_id)
         if topic_id == NO_TOPIC_ID:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
-                "the broker does not speak topic ids (Metadata 10); Apache Kafka 2.8 is the least",
+                "the broker sends no topic ids (Metadata 10); Apache Kafka does since 2.8",
             )
-        seen = Topic(name, topic_id, len(topic.partitions))
-        if self._topics.named(name) != seen:
-            self._topics = self._topics.adding(seen)
+        known = Topic(name, topic_id, len(topic.partitions))
+        if self._topics.named(name) != known:
+            self._topics = self._topics.adding(known)
         for partition in topic.partitions:
             key = (topic_id, partition.partition_index)
             if partition.leader_id >= 0:
@@ -352,6 +354,6 @@ def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[s
         return ()
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return tuple(
-        tuple(sorted({racks[node] for node in one.replica_nodes if node in racks}))
-        for one in partitions
+        tuple(sorted({racks[node] for node in each.replica_nodes if node in racks}))
+        for each in partitions
     )

@@ -1,6 +1,4 @@
-"""What a consumer logs while fetches fail: a line at the beginning, one a minute, one at the
-end.
-"""
+"""Log lines while a consumer's fetches fail: one at the beginning, one a minute, one at the end."""
 
 import logging
 import time
@@ -9,14 +7,13 @@ from apportion.readable import readable
 
 log = logging.getLogger("apportion.consumer")
 
-SAY_AGAIN_S = 60.0
+LOG_INTERVAL_S = 60.0
 
 
 class Outage:
-    """Whether a consumer's fetches fail, as far as its log says."""
+    """Whether the last fetch of a consumer failed, and since when."""
 
     def __init__(self, group_id: str) -> None:
-        """Begin without an outage."""
         self._group = readable(group_id)
         self._began_s: float | None = None
         self._log_again_s = 0.0
@@ -27,7 +24,7 @@ class Outage:
         if self._began_s is None:
             self._began_s, self._log_again_s = now_s, now_s
         if now_s >= self._log_again_s:
-            self._log_again_s = now_s + SAY_AGAIN_S
+            self._log_again_s = now_s + LOG_INTERVAL_S
             log.warning(
                 "group %s: cannot fetch now, and tries again until it can: %s", self._group, error
             )

@@ -1,8 +1,9 @@
 """`apportion.StreamsConsumer`: a Python process in a Kafka Streams group.
 
-Instances of Kafka Streams and Python processes run one application together: whoever leads, each
-task is assigned to one of them. Processing is the owner's: it reads its tasks' records, writes what
-the topology says they write (repartition topics too), and keeps their state.
+Instances of Kafka Streams and Python processes run one application together: each task is assigned
+to one of them, whichever leads the group. The program that uses this class does the processing: it
+reads its tasks' records, writes what the topology says they write (repartition topics too), and
+keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,18 +33,20 @@ class TaskRecord(NamedTuple):
 
 
 class StreamsConsumer(Consumer):
-    """A member of a Kafka Streams group that reads the records of its tasks. For one thread at a
-    time.
+    """A member of a Kafka Streams group that reads the records of its tasks.
 
-    application_id: the group; internal topics carry it in front of their names. topology: what all
-    instances run, as `Topology`, or as `topology_of` takes it. Options are those of `Consumer` and
-    of STREAMS; `upgrade_from` is Kafka Streams' upgrade.from, and `release` which of its releases
-    this process speaks like, to try an upgrade out ("future": one that does not exist yet).
+    For one thread at a time. application_id: the group; internal topics carry it in front of their
+    names. topology: what all instances run, as `Topology`, or as `topology_of` takes it. Options:
+    `StreamsOptions` declares them; `release` is the release of Kafka Streams whose metadata version
+    this process speaks, to try an upgrade out ("future": one that does not exist yet).
     on_tasks: called inside poll with a `TaskShare` when tasks came or went, after `on_revoked` or
     `on_lost` with the partitions of those that went. If it raises, so does poll, and the next poll
     calls it again. It is part of the poll, so what it restores has to be restored within
     `max_poll_interval_ms`.
     """
+
+    # Without a source topic the group's leader ends the application with an error of its own.
+    _warns_of_missing_topics = False
 
     def __init__(
         self,
@@ -53,19 +56,19 @@ class StreamsConsumer(Consumer):
         topology: Topology | Iterable[Mapping[str, Any]],
         **options: Unpack[StreamsOptions],
     ) -> None:
-        """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
+        """Join the group at once. Raises TopologyRefused, or ValueError for a wrong option."""
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
-        streams, others = streams_options(options)
+        streams, consumer_options = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
-        self._assigned_tasks = self._active_tasks = self._reported_tasks = (
-            TaskShare()
-        )  # as of the last look; as far as taken up; as the owner heard last
+        # As of the last poll: the leader's assignment, the part of it whose partitions are adopted,
+        # and the tasks with which `on_tasks` was last called.
+        self._assigned_tasks = self._active_tasks = self._reported_tasks = TaskShare()
         self._last_handled: tuple[TaskShare, Assignment] = (self._assigned_tasks, ())
         self._task_by_partition: dict[TopicPartition, TaskId] = {}
-        # those that the owner has heard of, and so has restored
+        # `on_tasks` has returned with these, so their state is restored
         self._running: tuple[TaskId, ...] = ()
-        self._revoked_tasks: list[TaskId] = []  # since the owner heard last
-        self._has_unreported_change = False  # there is something that the owner has not heard
+        self._revoked_tasks: list[TaskId] = []  # since the last call of `on_tasks`
+        self._has_unreported_change = False  # `on_tasks` is yet to be called
         self._reported_sums: dict[TaskId, int] = {}
         self._streams = StreamsSettings(
             topology=self.topology,
@@ -88,14 +91,12 @@ class StreamsConsumer(Consumer):
             bootstrap_servers,
             application_id,
             topics=self.topology.source_topics,
-            **(defaults | others),
+            **(defaults | consumer_options),
         )
 
     @property
     def tasks(self) -> TaskShare:
-        """The tasks that this process runs as of the last poll: those of which it has adopted every
-        partition.
-        """
+        """The tasks that this process runs: those of which it has adopted every partition."""
         return self._active_tasks
 
     def poll_tasks(self, timeout_ms: int = 1_000) -> list[TaskRecord]:
@@ -108,9 +109,7 @@ class StreamsConsumer(Consumer):
         ]
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """RuntimeError for any topics but those of the topology, from which follows what is
-        read.
-        """
+        """Subscribe to the topology's source topics; RuntimeError for any others."""
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         if names != self.topology.source_topics:
             raise RuntimeError(
@@ -120,13 +119,11 @@ class StreamsConsumer(Consumer):
         super().subscribe(names)
 
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
-        """Report the state that this process has of tasks which it does not run.
+        """Report the state that this process has of tasks which it does not run (KIP-441).
 
-        The next rebalance carries it.
-
-        offset_sums: for each task the sum of its changelogs' offsets up to which the state goes.
-        The process with most of it is the best to take the task over. Raises ValueError for a task
-        that the topology does not have, and for a value that is no sum of offsets.
+        The next rebalance carries it. offset_sums: for each task the sum of its changelogs' offsets
+        that the state includes. The assignor prefers the process with the most state for a task.
+        Raises ValueError for a task that the topology does not have, and for an impossible sum.
         """
         if not isinstance(offset_sums, Mapping):
             raise ValueError(
@@ -143,7 +140,7 @@ class StreamsConsumer(Consumer):
     def shut_down_application(self) -> None:
         """Ask every instance of the application to shut down (KIP-671).
 
-        Here a later poll raises Refused.
+        The next rebalance carries it; then `poll` raises Refused here, too.
         """
         self._membership.report(ShutDownApplication())
 
@@ -152,10 +149,6 @@ class StreamsConsumer(Consumer):
         # A Streams group has one protocol, "stream", and its assignor is the task assignor.
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
-
-    def _topics_to_watch(self, names: Sequence[str]) -> Sequence[str]:
-        # Without a source topic the group's leader ends the application with an error of its own.
-        return ()
 
     def _has_task(self, task: object) -> bool:
         if not isinstance(task, TaskId) or task.topology is not None:
@@ -177,16 +170,17 @@ class StreamsConsumer(Consumer):
             raise
         self._report_tasks()
 
-    def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
-        """The group does not hear any more that this process runs what it has let go of; before it
-        may give that to others.
+    def _drop_partitions(self, dropped: Iterable[TopicIdPartition]) -> None:
+        """Stop the tasks of these partitions, and report that to the group at once.
+
+        Before the revocation is acknowledged: from then on another process may run them.
         """
-        super()._drop_partitions(gone)
-        lost = {place.topic_partition: None for place in gone}
+        partitions = {partition.topic_partition: partition for partition in dropped}
+        super()._drop_partitions(partitions.values())
         kept = {
-            task: places
-            for task, places in self._active_tasks.active.items()
-            if not any(place in lost for place in places)
+            task: task_partitions
+            for task, task_partitions in self._active_tasks.active.items()
+            if not any(partition in partitions for partition in task_partitions)
         }
         self._revoked_tasks += [task for task in self._active_tasks.active if task not in kept]
         self._active_tasks = replace(self._active_tasks, active=kept)
@@ -195,10 +189,11 @@ class StreamsConsumer(Consumer):
         self._send_offset_sums()
 
     def _report_tasks(self) -> None:
-        """Call `on_tasks` with the owner's tasks; only then may the group hear that it runs them.
+        """Call `on_tasks` if tasks came or went, then report the running ones to the group.
 
-        A task that was revoked and came back is reported as revoked first: another instance may
-        have run it meanwhile.
+        The order must not change: the group may count a task as running only when `on_tasks` has
+        restored its state. A task that was revoked and came back is left out of a first call and is
+        in the second: another instance may have run it meanwhile.
         """
         if (
             not self._has_unreported_change
@@ -211,13 +206,13 @@ class StreamsConsumer(Consumer):
             True,
         )
         self._active_tasks = share = self._complete_tasks()
-        back = [
+        returned = [
             task
             for task in self._revoked_tasks
             if task in share.active and task in self._reported_tasks.active
         ]
-        if back:
-            without = {task: places for task, places in share.active.items() if task not in back}
+        if returned:
+            without = {task: each for task, each in share.active.items() if task not in returned}
             self._call_on_tasks(replace(share, active=without))
         self._call_on_tasks(share)
         self._revoked_tasks, self._running, self._has_unreported_change = (
@@ -228,25 +223,21 @@ class StreamsConsumer(Consumer):
         self._send_offset_sums()
 
     def _complete_tasks(self) -> TaskShare:
-        """Return the assigned tasks of which every partition is adopted, and those not revoked
-        yet.
-        """
-        owned, given = dict.fromkeys(self.assignment), self._assigned_tasks
-        whole = {
-            task: places
-            for task, places in given.active.items()
-            if all(place in owned for place in places)
+        """Return the tasks, assigned or not revoked yet, whose partitions are all owned."""
+        owned = dict.fromkeys(self.assignment)
+        # Assigned tasks last: their partitions replace those of an older assignment.
+        active = {
+            task: partitions
+            for task, partitions in (
+                *self._active_tasks.active.items(),
+                *self._assigned_tasks.active.items(),
+            )
+            if all(partition in owned for partition in partitions)
         }
-        kept = {
-            task: places
-            for task, places in self._active_tasks.active.items()
-            if all(place in owned for place in places)
-        }
-        active = kept | whole
         self._task_by_partition = {
-            place: task for task, places in active.items() for place in places
+            partition: task for task, partitions in active.items() for partition in partitions
         }
-        return replace(given, active=active)
+        return replace(self._assigned_tasks, active=active)
 
     def _call_on_tasks(self, share: TaskShare) -> None:
         before = self._reported_tasks
@@ -266,12 +257,12 @@ class StreamsConsumer(Consumer):
 
 
 def whole_tasks(
-    places: Iterable[TopicIdPartition], given: TaskShare
+    partitions: Iterable[TopicIdPartition], share: TaskShare
 ) -> tuple[TopicIdPartition, ...]:
-    """Return the partitions of tasks that are complete among `places`.
+    """Return those partitions whose active task is complete among `partitions`.
 
-    A task that also reads a topic which has not been seen yet has to wait for it.
+    A task may also read a topic whose metadata this process has not seen yet: the task has to wait.
     """
-    seen = {place.topic_partition: place for place in places}
-    whole = (task for task in given.active.values() if all(name in seen for name in task))
-    return tuple(seen[name] for task in whole for name in task)
+    known = {partition.topic_partition: partition for partition in partitions}
+    complete = (task for task in share.active.values() if all(name in known for name in task))
+    return tuple(known[name] for task in complete for name in task)

@@ -1,6 +1,4 @@
-"""The options of `apportion.StreamsConsumer` beside those of a Consumer, by Kafka Streams' names
-and within its bounds.
-"""
+"""The options of `apportion.StreamsConsumer`, with Kafka Streams' names and bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -10,7 +8,7 @@ from apportion.client.options import MemberOptions, check_names
 from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
 from apportion.settings import Setting, bounds_fault_or_none, declared
 
-CHOICE = ("highavailability", "sticky")
+ASSIGNORS = ("highavailability", "sticky")
 """The task assignors that an application can choose; `fallback` is for when the ends of changelogs
 are unknown.
 """
@@ -18,9 +16,7 @@ MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
 class StreamsOptions(MemberOptions, total=False):
-    """The options of `apportion.StreamsConsumer`: those of every member, and Kafka Streams' own
-    under its names.
-    """
+    """The options of `apportion.StreamsConsumer`: every member's, and those of Kafka Streams."""
 
     process_id: Annotated[
         bytes | None,
@@ -55,7 +51,9 @@ class StreamsOptions(MemberOptions, total=False):
     ]
     task_assignor: Annotated[
         str,
-        Setting("The task assignor, where this process leads.", "highavailability", choices=CHOICE),
+        Setting(
+            "The task assignor, where this process leads.", "highavailability", choices=ASSIGNORS
+        ),
     ]
     num_standby_replicas: Annotated[
         int, Setting("Standby tasks for each stateful task.", 0, at_least=0, at_most=2**31 - 1)
@@ -101,24 +99,26 @@ class StreamsOptions(MemberOptions, total=False):
     ]
 
 
-FREE = tuple(declared(MemberOptions))
-"""Options of a Consumer in which a Streams group leaves a choice."""
+SHARED = tuple(declared(MemberOptions))
+"""Options that a StreamsConsumer has in common with a Consumer."""
 STREAMS: dict[str, Any] = {
-    name: setting.default for name, setting in declared(StreamsOptions).items() if name not in FREE
+    name: setting.default
+    for name, setting in declared(StreamsOptions).items()
+    if name not in SHARED
 }
 """Each option of Kafka Streams with its default."""
-DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
-"""Options of a Consumer that a Streams group leaves no choice in."""
+GROUP_DECIDES = ("group_protocol", "partition_assignment_strategy", "server_assignor")
+"""Options of a Consumer on which the members of a Streams group agree by themselves."""
 
 
 class Rule(NamedTuple):
-    """What a value must be, in words that follow "must"."""
+    """A check of one option. must: what the value must be, in words that follow "must"."""
 
     holds: Callable[[Any], bool]
     must: str
 
 
-def _whole(name: str) -> Rule:
+def _whole_number(name: str) -> Rule:
     setting = declared(StreamsOptions)[name]
     return Rule(
         lambda value: type(value) is int and bounds_fault_or_none(setting, value) is None,
@@ -127,7 +127,7 @@ def _whole(name: str) -> Rule:
 
 
 def _is_text(value: object, longest: int = 1_000) -> bool:
-    """Whether it can be told to others."""
+    """Return whether the value is a printable text that a subscription can carry."""
     return isinstance(value, str) and len(value) <= longest and value.isprintable()
 
 
@@ -153,7 +153,7 @@ RULES = {
         lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'
     ),
     "release": Rule(_is_text, 'name a release, such as "4.3"'),
-    "task_assignor": Rule(lambda value: value in CHOICE, f"be one of {', '.join(CHOICE)}"),
+    "task_assignor": Rule(lambda value: value in ASSIGNORS, f"be one of {', '.join(ASSIGNORS)}"),
     "rack_aware_assignment_tags": Rule(
         lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value),
         "be a list of names of tags",
@@ -161,22 +161,23 @@ RULES = {
     "on_tasks": Rule(
         lambda value: value is None or callable(value), "be a function of a TaskShare"
     ),
-    **{name: _whole(name) for name in STREAMS if declared(StreamsOptions)[name].type is int},
+    **{name: _whole_number(name) for name in STREAMS if declared(StreamsOptions)[name].type is int},
 }
 
 
 def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those of STREAMS with their values, and the others as they are; ValueError, one sentence, for
-    one that cannot be meant.
+    """Return Kafka Streams' options with defaults filled in, and the others as they are.
+
+    Raises ValueError, one sentence, for an option that cannot be chosen or a wrong value.
     """
-    for name in DECIDED:
+    for name in GROUP_DECIDES:
         if name in options:
             raise ValueError(
                 f"{name} cannot be chosen: the members of a Streams group agree on it by themselves"
             )
     if "topics" in options:
         raise ValueError("topics cannot be chosen: a Streams group reads those of its topology")
-    check_names(options, (*STREAMS, *FREE), has_tasks=True)
+    check_names(options, (*STREAMS, *SHARED), has_tasks=True)
     chosen = {name: options.get(name, default) for name, default in STREAMS.items()}
     for name, value in chosen.items():
         if not RULES[name].holds(value):

@@ -1,5 +1,7 @@
-"""Which fetched batches a reader may see under read_committed: no control batches, no aborted
-transactions.
+"""The filter of read_committed: it drops control batches and those of aborted transactions.
+
+A broker returns every batch up to the last stable offset, with the aborted transactions among them,
+and leaves the filtering to the client (KIP-98).
 
 Only headers are read; records stay bytes. An aborted transaction covers its producer's
 transactional batches from the transaction's first offset up to the producer's next control batch.
@@ -13,9 +15,7 @@ from apportion.wire.messages.fetch import AbortedTransaction
 
 
 class Visible(NamedTuple):
-    """The batches that may be seen, in order, and the offset after everything that was looked
-    at.
-    """
+    """Batches that a reader may see, in order, and the offset after all that were fetched."""
 
     batches: tuple[memoryview, ...]
     next_offset: int
@@ -25,29 +25,31 @@ def visible(
     records: bytes | memoryview,
     aborted: Iterable[AbortedTransaction],
     position: int,
-    before: int | None = None,
+    end: int | None = None,
 ) -> Visible:
-    """Return the batches with data at or after `position` that start below `before`.
+    """Return the batches with data at or after `position` that start below `end`.
 
-    The first may start below `position` and the last may reach beyond `before`: the caller drops
-    those records.
+    records, aborted: from one partition's part of a Fetch response. The first batch may start below
+    `position` and the last may reach beyond `end`: the caller drops those records.
     """
-    pending = sorted(((said.first_offset, said.producer_id) for said in aborted), reverse=True)
+    # Aborted transactions that begin further on, the next one last; then the producers of those
+    # that have begun.
+    pending = sorted(((each.first_offset, each.producer_id) for each in aborted), reverse=True)
     aborting: dict[int, bool] = {}
     seen: list[memoryview] = []
     next_offset = position
     for batch in split_batches(records):
         fields = HEADER.unpack_from(batch)
         header = BatchHeader(fields[0], fields[1] + PREFIX_BYTES, *fields[2:])
-        if before is not None and header.base_offset >= before:
-            next_offset = max(next_offset, before)
+        if end is not None and header.base_offset >= end:
+            next_offset = max(next_offset, end)
             break
         while pending and pending[-1][0] <= header.last_offset:
             aborting[pending.pop()[1]] = True
-        hidden = header.is_transactional and header.producer_id in aborting
-        if header.is_control:
+        is_aborted = header.is_transactional and header.producer_id in aborting
+        if header.is_control:  # the abort marker ends the producer's transaction
             aborting.pop(header.producer_id, None)
-        elif header.last_offset >= position and not hidden:
+        elif header.last_offset >= position and not is_aborted:
             seen.append(batch)
         next_offset = max(next_offset, header.last_offset + 1)
     return Visible(tuple(seen), next_offset)

@@ -1,3 +1,4 @@
-"""Record batches to Arrow. Start at `read.py`; only this package below floor 5 imports numba and
-pyarrow.
+"""Kafka's record batches as Arrow record batches; start at `read.py`.
+
+Below floor 5 only this package imports numba and pyarrow.
 """

@@ -1,9 +1,8 @@
-"""The compiled loops: records of one batch into the columns of a table, every byte checked before
-it is read.
+"""Numba kernels: the records of one batch into NumPy columns, every byte checked before it is read.
 
-Positions are unsigned and copies go through one memcpy, because signed indexes and byte loops are
-four times slower. An error needs no name here: the caller decodes the batch again in Python and
-lets that say what is wrong.
+Called by `row_buffer.py`. Positions are unsigned and bytes are copied by memcpy: signed indexes and
+byte loops are four times slower. A kernel only reports that a batch is malformed; `read.py` then
+decodes it again in Python for an error that names the fault.
 """
 
 from collections.abc import Callable
@@ -17,13 +16,15 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 ZERO, ONE, THREE, SEVEN = (np.uint64(n) for n in (0, 1, 3, 7))
-MORE, LOW = np.uint64(128), np.uint64(127)
-BAD = np.uint64(1 << 63)
-"""A position after every end: a varint that cannot be read ends here, and so does everything read
-from here.
+CONTINUES, LOW_BITS = np.uint64(128), np.uint64(127)
+MALFORMED = np.uint64(1 << 63)
+"""The position behind a varint that cannot be read.
+
+It is larger than every real position, and so is everything that is read from there on: a caller
+compares once with the record's end, and not after each field.
 """
 
-MOST_MS = (1 << 63) // 1000 - 1
+MAX_TIMESTAMP_MS = (1 << 63) // 1000 - 1
 (
     ROWS,
     KEY_END,
@@ -35,12 +36,13 @@ MOST_MS = (1 << 63) // 1000 - 1
     HEADER_VALUE_END,
     HEADER_VALUE_NULLS,
 ) = range(9)
-"""What `tally` counts: rows, bytes and nulls so far."""
+"""Indexes of `counters`: the rows, bytes and nulls of each column so far."""
 
 
 def compile_on_first_use(function: F) -> F:
-    """`function` compiled on its first call, kept on disk where some cache directory can be
-    written.
+    """Return `function` compiled by numba on its first call.
+
+    The machine code is cached on disk, unless there is no directory that numba can write to.
     """
     try:
         return cast("F", njit(cache=True, nogil=True)(function))
@@ -48,94 +50,110 @@ def compile_on_first_use(function: F) -> F:
         return cast("F", njit(nogil=True)(function))
 
 
-def _memcpy(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+# numba calls it with the types of the arguments of `copy_bytes`
+def _memcpy_intrinsic(
+    _typing: Any, target: Any, _at: Any, source: Any, _start: Any, _size: Any
+) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        ends = [
+        pointers = [
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2)
         ]
-        there, here = builder.gep(ends[0], [args[1]]), builder.gep(ends[1], [args[3]])
-        cgutils.raw_memcpy(builder, there, here, args[4], 1)  # type: ignore[no-untyped-call]
+        target_address, source_address = (
+            builder.gep(pointers[0], [args[1]]),
+            builder.gep(pointers[1], [args[3]]),
+        )
+        cgutils.raw_memcpy(builder, target_address, source_address, args[4], 1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.void(target, types.uint64, source, types.uint64, types.uint64), build
 
 
-copy: Any = intrinsic(_memcpy)
-"""`copy(target, at, source, start, size)`: `target[at:at + size] = source[start:start + size]`,
-unsigned and without a check.
+copy_bytes: Any = intrinsic(_memcpy_intrinsic)
+"""Copy bytes between arrays: `copy_bytes(target, target_start, source, source_start, size)`.
+
+The numbers are unsigned. Nothing is checked: both arrays must be large enough.
 """
 
 
 @compile_on_first_use
-def varint(body: Any, at: Any, end: Any) -> Any:
-    """The 32-bit number at `at` and the position behind it, or BAD."""
-    if at >= end:
-        return np.int64(0), BAD
-    byte = np.uint64(body[at])
-    at += ONE
-    if byte < MORE:
-        return np.int64(byte >> ONE) ^ -np.int64(byte & ONE), at
-    zigzag, shift = byte & LOW, SEVEN
-    while byte >= MORE:
-        if at >= end or shift > np.uint64(28):
-            return np.int64(0), BAD
-        byte = np.uint64(body[at])
-        at += ONE
-        zigzag |= (byte & LOW) << shift
+def read_varint(body: Any, position: Any, end: Any) -> Any:
+    """Return the zigzag varint (32 bits) at a position, and the position behind, or MALFORMED."""
+    if position >= end:
+        return np.int64(0), MALFORMED
+    byte = np.uint64(body[position])
+    position += ONE
+    if byte < CONTINUES:
+        return np.int64(byte >> ONE) ^ -np.int64(byte & ONE), position
+    zigzag, shift = byte & LOW_BITS, SEVEN
+    while byte >= CONTINUES:
+        if position >= end or shift > np.uint64(28):
+            return np.int64(0), MALFORMED
+        byte = np.uint64(body[position])
+        position += ONE
+        zigzag |= (byte & LOW_BITS) << shift
         shift += SEVEN
     if zigzag >> np.uint64(32):
-        return np.int64(0), BAD
-    return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), at
+        return np.int64(0), MALFORMED
+    return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), position
 
 
 @compile_on_first_use
-def varlong(body: Any, at: Any, end: Any) -> Any:
-    """The 64-bit number at `at` and the position behind it, or BAD."""
-    if at < end and body[at] < 128:
-        return np.int64(body[at] >> 1) ^ -np.int64(body[at] & 1), at + ONE
-    zigzag, shift, byte = ZERO, ZERO, MORE
-    while byte >= MORE:
-        if at >= end or shift > np.uint64(63):
-            return np.int64(0), BAD
-        byte = np.uint64(body[at])
-        at += ONE
+def read_varlong(body: Any, position: Any, end: Any) -> Any:
+    """Return the zigzag varlong (64 bits) at a position, and the position behind, or MALFORMED."""
+    if position < end and body[position] < 128:
+        return np.int64(body[position] >> 1) ^ -np.int64(body[position] & 1), position + ONE
+    zigzag, shift, byte = ZERO, ZERO, CONTINUES
+    while byte >= CONTINUES:
+        if position >= end or shift > np.uint64(63):
+            return np.int64(0), MALFORMED
+        byte = np.uint64(body[position])
+        position += ONE
         if shift == np.uint64(63) and byte > ONE:
-            return np.int64(0), BAD
-        zigzag |= (byte & LOW) << shift
+            return np.int64(0), MALFORMED
+        zigzag |= (byte & LOW_BITS) << shift
         shift += SEVEN
-    return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), at
+    return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), position
 
 
 @compile_on_first_use
-def skip(at: Any, size: Any) -> Any:
-    """The position behind a field of `size` bytes; a null takes none."""
-    return at + np.uint64(size) if size > 0 else at
+def skip_bytes(position: Any, size: Any) -> Any:
+    """Return the position behind a field of `size` bytes; a null has size -1 and no bytes."""
+    return position + np.uint64(size) if size > 0 else position
 
 
 @compile_on_first_use
-def after_headers(body: Any, at: Any, end: Any, count: Any) -> Any:
-    """The position behind `count` headers, or one after `end` when they are malformed."""
+def skip_headers(body: Any, position: Any, end: Any, count: Any) -> Any:
+    """Return the position behind `count` record headers; one after `end` if they are malformed."""
     for _ in range(count):
-        name_size, at = varint(body, at, end)
+        name_size, position = read_varint(body, position, end)
         if name_size < 0:
-            return BAD
-        value_size, at = varint(body, skip(at, name_size), end)
-        at = skip(at, value_size)
-        if at > end or value_size < -1:
-            return BAD
-    return at
+            return MALFORMED
+        value_size, position = read_varint(body, skip_bytes(position, name_size), end)
+        position = skip_bytes(position, value_size)
+        if position > end or value_size < -1:
+            return MALFORMED
+    return position
 
 
 @compile_on_first_use
-def put(
-    target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: Any, size: Any
+def append_binary(
+    target: Any,
+    ends: Any,
+    bits: Any,
+    row: Any,
+    start: Any,
+    body: Any,
+    position: Any,
+    size: Any,
 ) -> Any:
-    """Row `row` of a binary column that starts at `start` holds `body[at:at + size]`, or null;
-    where the next row starts.
+    """Append `body[position:position + size]`, or a null for size -1, as row `row` of a column.
+
+    start: the bytes in `target` so far. Returns the same with this row.
     """
-    # without a branch, or numba counts references to `target` in every row: four times slower
+    # Without a branch: with one, numba counts references to `target` in every row, and the loop is
+    # four times slower.
     length = np.uint64(max(size, 0))
-    copy(target, start, body, at, length)
+    copy_bytes(target, start, body, position, length)
     start += length
     bits[row >> THREE] &= np.uint8(~(np.uint64(size < 0) << (row & SEVEN)))
     ends[row + ONE] = start
@@ -144,102 +162,130 @@ def put(
 
 @compile_on_first_use
 def decode_records(
-    body: Any, header: Any, longs: Any, ints: Any, bits: Any, keys: Any, values: Any, tally: Any
+    body: Any,
+    header: Any,
+    int64s: Any,
+    int32s: Any,
+    valid_bits: Any,
+    keys: Any,
+    values: Any,
+    counters: Any,
 ) -> Any:
-    """The records of `body` stand behind the rows that the columns have; False if one is malformed.
+    """Append the records of one batch to the columns; return False if a record is malformed.
 
-    header: count, base offset, last offset delta, base time in ms, timestamp type, and the span of
-    offsets that is wanted.
-    longs: offset, time in us. ints: ends of keys and of values (one more than rows), timestamp
-    type, where the headers start in `body` and how many they are. bits: validity of keys and of
-    values, all ones. keys, values: room for `len(body)` more bytes. Longer than a screen by a
-    little: each field is read once, and a call per field costs a tenth of the speed.
+    body: the batch's records, decompressed. header: count, base offset, last offset delta, base
+    timestamp in ms, timestamp type, and the first and the end of the offsets to append.
+    int64s: offset; timestamp in us. int32s: ends of keys; ends of values (both with
+    one element more than rows); timestamp type; position in `body` and number of the headers.
+    valid_bits: of keys and of values, all ones before. keys, values: with room for `len(body)`
+    more bytes.
+
+    One long loop on purpose: a call per field costs a tenth of the speed.
     """
-    count, base, last_delta, base_ms, kind, wanted_from, wanted_before = header
-    offsets, times, key_bits, value_bits = longs[0], longs[1], bits[0], bits[1]
-    key_ends, value_ends, kinds, headers_at, header_counts = (
-        ints[0],
-        ints[1],
-        ints[2],
-        ints[3],
-        ints[4],
-    )
-    row, key_end, value_end = (
-        np.uint64(tally[ROWS]),
-        np.uint64(tally[KEY_END]),
-        np.uint64(tally[VALUE_END]),
-    )
-    at, end, last = ZERO, np.uint64(body.size), np.int64(-1)
-    key_nulls, value_nulls, headers = tally[KEY_NULLS], tally[VALUE_NULLS], tally[HEADERS]
+    count, base_offset, last_delta, base_ms, time_type, from_offset, before_offset = header
+    offsets, timestamps, key_bits, value_bits = int64s[0], int64s[1], valid_bits[0], valid_bits[1]
+    key_ends, value_ends, time_types = int32s[0], int32s[1], int32s[2]
+    headers_at, header_counts = int32s[3], int32s[4]
+    row = np.uint64(counters[ROWS])
+    key_end, value_end = np.uint64(counters[KEY_END]), np.uint64(counters[VALUE_END])
+    position, end, previous_delta = ZERO, np.uint64(body.size), np.int64(-1)
+    key_nulls, value_nulls, headers = counters[KEY_NULLS], counters[VALUE_NULLS], counters[HEADERS]
     for _ in range(count):
-        size, at = varint(body, at, end)
+        size, position = read_varint(body, position, end)
         if size < 0:
             return False
-        stop = at + np.uint64(size)
-        if stop > end:
+        record_end = position + np.uint64(size)
+        if record_end > end:
             return False
-        time_delta, at = varlong(body, at + ONE, stop)
-        offset_delta, at = varint(body, at, stop)
-        key_size, key_at = varint(body, at, stop)
-        value_size, value_at = varint(body, skip(key_at, key_size), stop)
-        header_count, header_at = varint(body, skip(value_at, value_size), stop)
-        at = after_headers(body, header_at, stop, header_count) if header_count else header_at
-        if at != stop or key_size < -1 or value_size < -1 or header_count < 0:
+        time_delta, position = read_varlong(body, position + ONE, record_end)
+        offset_delta, position = read_varint(body, position, record_end)
+        key_size, key_position = read_varint(body, position, record_end)
+        value_size, value_position = read_varint(
+            body, skip_bytes(key_position, key_size), record_end
+        )
+        header_count, header_position = read_varint(
+            body, skip_bytes(value_position, value_size), record_end
+        )
+        position = header_position
+        if header_count:
+            position = skip_headers(body, position, record_end, header_count)
+        if position != record_end or key_size < -1 or value_size < -1 or header_count < 0:
             return False
-        if offset_delta <= last or offset_delta > last_delta:
+        if offset_delta <= previous_delta or offset_delta > last_delta:
             return False
-        last = offset_delta
-        offset = base + offset_delta
-        time_ms = base_ms if kind else base_ms + time_delta
-        wrapped = kind == 0 and ((base_ms ^ time_ms) & (time_delta ^ time_ms)) < 0
-        if wrapped or time_ms > MOST_MS or time_ms < -MOST_MS:
+        previous_delta = offset_delta
+        offset = base_offset + offset_delta
+        timestamp_ms = base_ms if time_type else base_ms + time_delta
+        # Where a sum of two int64 overflows, its sign differs from the signs of both.
+        is_overflow = (
+            time_type == 0 and ((base_ms ^ timestamp_ms) & (time_delta ^ timestamp_ms)) < 0
+        )
+        if is_overflow or timestamp_ms > MAX_TIMESTAMP_MS or timestamp_ms < -MAX_TIMESTAMP_MS:
             return False
-        if wanted_from <= offset < wanted_before:
-            offsets[row], times[row], kinds[row] = offset, time_ms * 1000, kind
-            key_end = put(keys, key_ends, key_bits, row, key_end, body, key_at, key_size)
-            value_end = put(
-                values, value_ends, value_bits, row, value_end, body, value_at, value_size
+        if from_offset <= offset < before_offset:
+            offsets[row], timestamps[row], time_types[row] = offset, timestamp_ms * 1000, time_type
+            key_end = append_binary(
+                keys, key_ends, key_bits, row, key_end, body, key_position, key_size
+            )
+            value_end = append_binary(
+                values, value_ends, value_bits, row, value_end, body, value_position, value_size
             )
             key_nulls += key_size < 0
             value_nulls += value_size < 0
-            headers_at[row], header_counts[row] = header_at, header_count
+            headers_at[row], header_counts[row] = header_position, header_count
             headers += header_count
             row += ONE
-    tally[ROWS], tally[KEY_END], tally[VALUE_END] = row, key_end, value_end
-    tally[KEY_NULLS], tally[VALUE_NULLS], tally[HEADERS] = key_nulls, value_nulls, headers
-    return at == end
+    counters[ROWS], counters[KEY_END], counters[VALUE_END] = row, key_end, value_end
+    counters[KEY_NULLS], counters[VALUE_NULLS], counters[HEADERS] = key_nulls, value_nulls, headers
+    return position == end
 
 
 @compile_on_first_use
 def decode_headers(
-    body: Any, rows: Any, ints: Any, lists: Any, fields: Any, names: Any, values: Any, tally: Any
+    body: Any,
+    rows: Any,
+    int32s: Any,
+    lists: Any,
+    fields: Any,
+    names: Any,
+    values: Any,
+    counters: Any,
 ) -> None:
-    """The headers of these rows, which `decode_records` has checked, stand behind those that the
-    columns have.
+    """Append the record headers of some rows to the columns of the list column `headers`.
 
-    rows: the first and the one behind the last. ints: as in `decode_records`. lists: ends of rows,
-    in headers, and their validity, all ones. fields: ends of names and values, and their validity,
-    all ones. names, values: room for `len(body)` more bytes.
+    `decode_records` has checked them. rows: the first row, and the one behind the last.
+    int32s: as in `decode_records`. lists: the end of each row, as a number of headers, and
+    the rows' validity. fields: the ends of names and values, and their validity. All validity bits
+    are ones before. names, values: with room for `len(body)` more bytes.
     """
-    ends, valid = lists
+    ends, row_bits = lists
     header = np.uint64(ends[rows[0]])
-    name_end, value_end = np.uint64(tally[NAME_END]), np.uint64(tally[HEADER_VALUE_END])
-    stop = np.uint64(body.size)
+    name_end, value_end = np.uint64(counters[NAME_END]), np.uint64(counters[HEADER_VALUE_END])
+    end = np.uint64(body.size)
     for row in range(np.uint64(rows[0]), np.uint64(rows[1])):
-        at = np.uint64(ints[3, row])
-        for _ in range(ints[4, row]):
-            name_size, name_at = varint(body, at, stop)
-            value_size, value_at = varint(body, skip(name_at, name_size), stop)
-            at = skip(value_at, value_size)
-            name_end = put(
-                names, fields[0][0], fields[1][0], header, name_end, body, name_at, name_size
+        position = np.uint64(int32s[3, row])
+        for _ in range(int32s[4, row]):
+            name_size, name_position = read_varint(body, position, end)
+            value_size, value_position = read_varint(
+                body, skip_bytes(name_position, name_size), end
             )
-            value_end = put(
-                values, fields[0][1], fields[1][1], header, value_end, body, value_at, value_size
+            position = skip_bytes(value_position, value_size)
+            name_end = append_binary(
+                names, fields[0][0], fields[1][0], header, name_end, body, name_position, name_size
             )
-            tally[HEADER_VALUE_NULLS] += value_size < 0
+            value_end = append_binary(
+                values,
+                fields[0][1],
+                fields[1][1],
+                header,
+                value_end,
+                body,
+                value_position,
+                value_size,
+            )
+            counters[HEADER_VALUE_NULLS] += value_size < 0
             header += ONE
-        if ints[4, row] == 0:
-            valid[row >> THREE] &= np.uint8(~(ONE << (row & SEVEN)))
+        if int32s[4, row] == 0:
+            row_bits[row >> THREE] &= np.uint8(~(ONE << (row & SEVEN)))
         ends[row + ONE] = header
-    tally[NAME_END], tally[HEADER_VALUE_END] = name_end, value_end
+    counters[NAME_END], counters[HEADER_VALUE_END] = name_end, value_end

@@ -1,9 +1,8 @@
-"""Fetched record batches to Arrow: the rows of one partition with the columns of Spark's Kafka
-source.
+"""Fetched record batches as Arrow: one partition's rows with the columns of Spark's Kafka source.
 
-Control batches are passed over. Aborted transactions are not: a reader that wants only committed
-records must not be given them. This module does not know whether the bytes cover the whole span
-that was asked for.
+Control batches are skipped. Records of aborted transactions are not: for a reader that wants only
+committed records, the caller must leave those batches out. Whether the bytes cover all offsets that
+were to be read is the caller's concern, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +27,7 @@ SCHEMA = pa.schema(
 )
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
 
-SHORTEST_RECORD_BYTES = 7
+MIN_RECORD_BYTES = 7
 
 
 def to_arrow(
@@ -41,11 +40,11 @@ def to_arrow(
     include_headers: bool = False,
     rows_per_batch: int = 10_000,
 ) -> Iterator[pa.RecordBatch]:
-    """The records in `buffers` from `from_offset` up to, not including, `before_offset`.
+    """Yield the records in `buffers` from `from_offset` up to, not including, `before_offset`.
 
-    buffers: whole record batches in ascending order, one after the other; one that is cut off at a
-    buffer's end is left out. Each may change once the next is asked for. rows_per_batch: at most so
-    many rows come at once. headers are null for a record without any. DecodeError names the topic,
+    buffers: record batches in ascending order, as in Fetch responses: an incomplete batch at a
+    buffer's end is left out. A buffer may be reused for the next one. rows_per_batch: the most rows
+    of one Arrow batch. headers: null for a record without any. Raises DecodeError with the topic,
     the partition and the offset.
     """
     reader = _Reader(
@@ -62,25 +61,30 @@ def to_arrow(
 
 
 class _Reader:
-    """One pass over one partition: the rows that wait to be handed out, and what all of them share.
+    """One pass over the batches of one partition, with the rows that were not yielded yet.
 
-    offset: where the batch starts that is being read, for whoever must say what went wrong.
+    offset: the base offset of the batch being read, for the text of an error.
     """
 
     def __init__(
-        self, topic: str, partition: int, span: OffsetRange, include_headers: bool, most_rows: int
+        self,
+        topic: str,
+        partition: int,
+        offset_range: OffsetRange,
+        include_headers: bool,
+        max_rows: int,
     ) -> None:
-        self.offset = span.start
-        self._span = span
+        self.offset = offset_range.start
+        self._offset_range = offset_range
         self._include_headers = include_headers
-        self._most_rows = most_rows
-        self._room = DecompressionBuffer()
-        self._rows = RowBuffer(most_rows, include_headers)
-        self._topics = pa.repeat(pa.scalar(topic, pa.string()), most_rows)
-        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), most_rows)
+        self._max_rows = max_rows
+        self._decompression = DecompressionBuffer()
+        self._rows = RowBuffer(max_rows, include_headers)
+        self._topics = pa.repeat(pa.scalar(topic, pa.string()), max_rows)
+        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), max_rows)
 
     def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
-        """Read the batches of `buffer`; yield the rows that must leave the row buffer for them."""
+        """Decode the batches of `buffer`; yield rows whenever the row buffer is full."""
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset
@@ -90,41 +94,45 @@ class _Reader:
                 )
             if (
                 not header.is_control
-                and header.last_offset >= self._span.start
-                and header.base_offset < self._span.end
+                and header.last_offset >= self._offset_range.start
+                and header.base_offset < self._offset_range.end
             ):
-                body = self._room.decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
-                if header.count * SHORTEST_RECORD_BYTES > len(body):
+                body = self._decompression.decompress(
+                    header.compression, batch[HEADER_BYTES:], LIMIT_BYTES
+                )
+                # Before memory is reserved: the count is a claim of whoever wrote the batch.
+                if header.count * MIN_RECORD_BYTES > len(body):
                     raise DecodeError(f"{header.count} records in {len(body)} bytes")
                 if not self._rows.reserve(header.count, len(body)):
                     yield from self.flush(header.count)
                     self._rows.reserve(header.count, len(body))
-                if not self._rows.append(body, header, self._span):
-                    raise _reason(batch)
+                if not self._rows.append(body, header, self._offset_range):
+                    raise _decode_error(batch)
             self.offset = header.last_offset + 1
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yield the buffered rows and begin a buffer with room for `next_rows`."""
+        """Yield the buffered rows, and start a new row buffer with room for `next_rows`."""
         full, self._rows = (
             self._rows,
-            RowBuffer(max(self._most_rows, next_rows), self._include_headers, like=self._rows),
+            RowBuffer(max(self._max_rows, next_rows), self._include_headers, previous=self._rows),
         )
         try:
             key, value, *numbers = full.arrays()
         except pa.ArrowInvalid:
             raise DecodeError("a header name before this offset is not UTF-8") from None
-        for start in range(0, len(key), self._most_rows):
-            rows = min(self._most_rows, len(key) - start)
-            mine = (array.slice(start, rows) for array in (key, value))
-            shared = (array.slice(0, rows) for array in (self._topics, self._partitions))
-            rest = (array.slice(start, rows) for array in numbers)
+        for start in range(0, len(key), self._max_rows):
+            rows = min(self._max_rows, len(key) - start)
+            binary = (array.slice(start, rows) for array in (key, value))
+            constant = (array.slice(0, rows) for array in (self._topics, self._partitions))
+            other = (array.slice(start, rows) for array in numbers)
             schema = SCHEMA_WITH_HEADERS if self._include_headers else SCHEMA
-            yield pa.RecordBatch.from_arrays([*mine, *shared, *rest], schema=schema)
+            yield pa.RecordBatch.from_arrays([*binary, *constant, *other], schema=schema)
 
 
-def _reason(batch: memoryview) -> DecodeError:
-    """Return the reason for which `batch` was refused: the Python decoder names it, the kernels do
-    not.
+def _decode_error(batch: memoryview) -> DecodeError:
+    """Return the error that the Python decoder raises for a batch that the kernels refused.
+
+    The kernels only report that a record is malformed.
     """
     try:
         decode_batch(batch)

@@ -1,6 +1,7 @@
-"""ConsumerGroupDescribe, ListGroups and DeleteGroups, for the groups of one shard; the node joins
-the responses.
+"""ConsumerGroupDescribe, ListGroups and DeleteGroups, for the groups of one shard.
 
+A request about groups of several shards is split by the node, which joins the responses
+(`node/splits.py`).
 Versions: ConsumerGroupDescribe 0-1 (1: the member type), ListGroups 0-5 (4: filter by state, 5: by
 type), DeleteGroups 0-2.
 """
@@ -35,8 +36,9 @@ CLASSIC, CONSUMER = 0, 1
 def describe_consumer_groups(
     turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]
 ) -> None:
-    """Describe every named consumer group. Errors for one group: INVALID_GROUP_ID,
-    GROUP_ID_NOT_FOUND.
+    """Describe every consumer group that a ConsumerGroupDescribe request names.
+
+    Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND.
     """
     operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
     groups = tuple(
@@ -85,19 +87,23 @@ def _described_member(
     )
 
 
-def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> described.Assignment:
-    """Return the units by topic name, without deleted topics."""
+def _assignment(
+    assigned: Iterable[int], units: UnitNumbering, topics: Topics
+) -> described.Assignment:
+    """Return the units as ConsumerGroupDescribe names them: by topic, without deleted topics."""
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
-        for topic_id, partitions in units.by_topic(held)
+        for topic_id, partitions in units.by_topic(assigned)
         if (topic := topics.with_id(topic_id)) is not None
     )
     return described.Assignment(topic_partitions=tuple(parts))
 
 
 def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
-    """List the groups that pass both filters, by group id. An empty filter passes all; only states
-    are stripped.
+    """List the groups that pass both filters of a ListGroups request, by group id.
+
+    An empty filter passes all. States and types are compared without regard to case; only states
+    are stripped, as in Kafka.
     """
     states = [word.strip().lower() for word in request.body.states_filter]
     types = [word.lower() for word in request.body.types_filter]
@@ -111,6 +117,7 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
         )
         for group in ledger.groups.values()
     ]
+    # A simple group, with offsets and without members, is listed as Kafka lists it.
     listed += [
         ListedGroup(group_id=group_id, protocol_type="", group_state="Empty", group_type="classic")
         for group_id in ledger.offsets
@@ -126,8 +133,9 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
 
 
 def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> None:
-    """Delete the named groups without members, with their offsets. Errors for one group:
-    GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+    """Delete those of the named groups that have no members, with their offsets (DeleteGroups).
+
+    Errors for one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
     results = tuple(
         DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id)))

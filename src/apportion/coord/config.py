@@ -1,8 +1,7 @@
-"""What an operator may set about groups: Kafka's names with dots as underscores, Kafka's rules, one
-clear sentence for a fault.
+"""The settings of groups, under Kafka's names with dots as underscores, and Kafka's rules for them.
 
-Defaults are Kafka's, except where groups settle faster here: the heartbeat interval and both
-consumer minima.
+A fault is one clear sentence. Defaults are Kafka's, except where groups settle faster here: the
+heartbeat interval and both consumer minima.
 """
 
 from dataclasses import dataclass
@@ -36,11 +35,11 @@ MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings that were checked: a value of this class keeps every rule. ValueError says which one
-    a value would break.
+    """Settings of groups that were checked: a value of this class keeps every rule.
 
     group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without
-    a file takes 3,000.
+        a file takes 3,000.
+    Errors: ValueError says which rule a value would break.
     """
 
     group_min_session_timeout_ms: Annotated[
@@ -112,7 +111,7 @@ class GroupSettings:
             if (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
         for least_name, name, most_name in BOUNDED:
-            least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
+            least, value, most = (getattr(self, key) for key in (least_name, name, most_name))
             if value < least:
                 raise ValueError(
                     f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least})."
@@ -127,13 +126,14 @@ class GroupSettings:
                 f"group.min.session.timeout.ms ({least_ms}) must not be above "
                 f"group.max.session.timeout.ms ({most_ms})."
             )
-        session_ms, beat_ms = (
+        session_ms, interval_ms = (
             self.group_consumer_session_timeout_ms,
             self.group_consumer_heartbeat_interval_ms,
         )
-        if beat_ms >= session_ms:
+        # A member could not heartbeat in time, and would be removed for ever.
+        if interval_ms >= session_ms:
             raise ValueError(
-                f"group.consumer.heartbeat.interval.ms ({beat_ms}) must be below "
+                f"group.consumer.heartbeat.interval.ms ({interval_ms}) must be below "
                 f"group.consumer.session.timeout.ms ({session_ms})."
             )
         policy = self.group_consumer_migration_policy.lower()
@@ -148,32 +148,37 @@ class GroupSettings:
         )
 
     def heartbeat_interval_ms(self, *, converged: bool) -> int:
-        """How long a member waits until its next heartbeat: shorter while its group has not
-        converged.
+        """Return how long a member waits until its next ConsumerGroupHeartbeat.
+
+        That is shorter while its group has not converged.
         """
-        usual_ms = self.group_consumer_heartbeat_interval_ms
+        interval_ms = self.group_consumer_heartbeat_interval_ms
         return (
-            usual_ms
+            interval_ms
             if converged
-            else min(usual_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
+            else min(interval_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
         )
 
 
 def dotted(name: str) -> str:
-    """The name of a setting as Kafka writes it."""
+    """Return the name of a setting as Kafka writes it."""
     return name.replace("_", ".")
 
 
-def _assignor_names(said: tuple[str, ...]) -> tuple[str, ...]:
-    if not said:
+def _assignor_names(configured: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the short names of `group.consumer.assignors`, which may have Kafka's class names.
+
+    Errors: ValueError if it is empty, or names an unknown assignor or one of them twice.
+    """
+    if not configured:
         raise ValueError("group.consumer.assignors must name at least one assignor.")
-    for word in said:
-        if word not in ASSIGNORS:
+    for name in configured:
+        if name not in ASSIGNORS:
             raise ValueError(
-                f"group.consumer.assignors: there is no assignor {word!r}; there are "
+                f"group.consumer.assignors: there is no assignor {name!r}; there are "
                 "uniform and range."
             )
-    names = tuple(ASSIGNORS[word] for word in said)
+    names = tuple(ASSIGNORS[name] for name in configured)
     if len(dict.fromkeys(names)) < len(names):
         raise ValueError("group.consumer.assignors must name each assignor once.")
     return names

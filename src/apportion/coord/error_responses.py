@@ -44,13 +44,11 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class RefusedWithoutMemberId(Refused):
-    """A refusal whose response names no member: that of a consumer group to JoinGroup, as in
-    Kafka.
-    """
+    """A refusal whose JoinGroup response names no member, as Kafka's consumer groups answer."""
 
 
 def consumer_group_heartbeat_error(
-    request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
+    _request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
     """Return the error response of ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
@@ -69,7 +67,7 @@ def consumer_group_describe_error(
 
 
 def list_groups_error(
-    request: GroupRequest[ListGroupsRequest], refusal: Refused
+    _request: GroupRequest[ListGroupsRequest], refusal: Refused
 ) -> ListGroupsResponse:
     """Return the error response of ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
@@ -90,8 +88,9 @@ def delete_groups_error(
 def offset_commit_error(
     request: GroupRequest[OffsetCommitRequest], refusal: Refused
 ) -> OffsetCommitResponse:
-    """Return the error response of OffsetCommit: the error stands at every partition, as it has no
-    field of its own.
+    """Return the error response of OffsetCommit: the error stands at every partition.
+
+    The response has no error field of its own.
     """
     code = int(refusal.code)
     return OffsetCommitResponse(
@@ -114,8 +113,9 @@ def offset_commit_error(
 def offset_fetch_error(
     request: GroupRequest[OffsetFetchRequest], refusal: Refused
 ) -> OffsetFetchResponse:
-    """Return the error response of OffsetFetch: before version 2 the error stands at every
-    partition.
+    """Return the error response of OffsetFetch.
+
+    Before version 2 the error stands at every partition, from version 8 on at every group.
     """
     code = int(refusal.code)
     if request.version >= 8:
@@ -143,7 +143,7 @@ def offset_fetch_error(
 
 
 def offset_delete_error(
-    request: GroupRequest[OffsetDeleteRequest], refusal: Refused
+    _request: GroupRequest[OffsetDeleteRequest], refusal: Refused
 ) -> OffsetDeleteResponse:
     """Return the error response of OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
@@ -152,8 +152,9 @@ def offset_delete_error(
 def join_group_error(
     request: GroupRequest[JoinGroupRequest], refusal: Refused
 ) -> JoinGroupResponse:
-    """Return the error response of JoinGroup. It names no member for a consumer group, nor for
-    UNKNOWN_SERVER_ERROR, as in Kafka.
+    """Return the error response of JoinGroup.
+
+    It names no member for a consumer group, nor for UNKNOWN_SERVER_ERROR, as in Kafka.
     """
     is_nameless = (
         isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
@@ -162,22 +163,25 @@ def join_group_error(
 
 
 def sync_group_error(
-    request: GroupRequest[SyncGroupRequest], refusal: Refused
+    _request: GroupRequest[SyncGroupRequest], refusal: Refused
 ) -> SyncGroupResponse:
     """Return the error response of SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
-def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
-    """Return the error response of Heartbeat; NONE while the coordinator loads, so that members go
-    on.
+def heartbeat_error(
+    _request: GroupRequest[HeartbeatRequest], refusal: Refused
+) -> HeartbeatResponse:
+    """Return the error response of Heartbeat; NONE while the coordinator loads.
+
+    Members go on with their assignment instead of rejoining.
     """
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
 def leave_group_error(
-    request: GroupRequest[LeaveGroupRequest], refusal: Refused
+    _request: GroupRequest[LeaveGroupRequest], refusal: Refused
 ) -> LeaveGroupResponse:
     """Return the error response of LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))

@@ -16,8 +16,9 @@ configs.
 
 
 class CommitClaim(NamedTuple):
-    """The sender of an offset commit: member, epoch or generation, API version, and the
-    partitions.
+    """The sender of an OffsetCommit, and the partitions that it commits.
+
+    epoch: the member epoch or the generation; negative without a membership. version: of the API.
     """
 
     member_id: str
@@ -62,8 +63,9 @@ class Group(Protocol):
         ...
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic`, committed at `committed_ms`, may expire (wall
-        ms); None while the group needs it.
+        """Return since when an offset of `topic` may expire (wall ms); None while it is needed.
+
+        committed_ms: when it was committed.
         """
         ...
 
@@ -79,9 +81,10 @@ class Group(Protocol):
         """Refuse to delete offsets of topics that the group may be reading."""
         ...
 
-    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """Return the deadline that a commit of the member restarts and its timeout (ms); None if a
-        commit restarts none.
+    def session_or_none(self, member_id: str, /) -> tuple[Key, int] | None:
+        """Return the deadline that a commit of the member restarts, and its timeout (ms).
+
+        Returns None if a commit restarts none.
         """
         ...
 

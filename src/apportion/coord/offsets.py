@@ -1,8 +1,7 @@
-"""Committed offsets: OffsetCommit, OffsetFetch and OffsetDelete. They are stored beside the groups,
-which only judge the sender.
+"""Committed offsets: OffsetCommit, OffsetFetch and OffsetDelete.
 
-A group that has offsets and no members is a simple group: it exists as long as one of its offsets
-does.
+Offsets are stored beside the groups, which only judge the sender. A group that has offsets and no
+members is a simple group: it exists as long as one of its offsets does.
 Versions: OffsetCommit 2-10 (10 names topics by id), OffsetFetch 1-10 (8: many groups, 10: topic
 ids), OffsetDelete 0.
 """
@@ -51,8 +50,9 @@ NO_OFFSET = OffsetCommitValue(offset=-1)
 
 
 class TopicCommit(NamedTuple):
-    """One topic of an OffsetCommit, and the cluster's topic that it refers to; None if there is
-    none.
+    """One topic of an OffsetCommit, and the cluster's topic that it refers to.
+
+    topic: None if there is none.
     """
 
     requested: OffsetCommitRequestTopic
@@ -66,7 +66,7 @@ class TopicCommit(NamedTuple):
 
 
 def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> None:
-    """Store the offsets that may be stored, and answer for each partition.
+    """Store the offsets of an OffsetCommit that may be stored, and answer for each partition.
 
     Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID
     (from version 10 on), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist,
@@ -112,7 +112,7 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
 def _commit_error(
     ledger: Ledger,
     request: GroupRequest[OffsetCommitRequest],
-    places: tuple[tuple[TopicId, int], ...],
+    partitions: tuple[tuple[TopicId, int], ...],
 ) -> Code:
     """Return the group's error for the sender of the commit, or NONE."""
     body = request.body
@@ -121,7 +121,7 @@ def _commit_error(
         check_commit(
             ledger,
             body.group_id,
-            CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, places),
+            CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, partitions),
         )
     except Refused as refusal:
         return refusal.code
@@ -129,7 +129,7 @@ def _commit_error(
 
 
 def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
-    """Restart the member's session, where a commit counts as a heartbeat (classic groups)."""
+    """Restart the member's session, where OffsetCommit counts as a heartbeat (classic groups)."""
     group = turn.ledger.groups.get(body.group_id)
     session = None if group is None else group.session_or_none(body.member_id)
     if session is not None:
@@ -137,7 +137,7 @@ def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
 
 
 def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
-    """Refuse a commit that the group, or its absence, does not allow.
+    """Refuse an OffsetCommit that the group, or its absence, does not allow.
 
     Errors: the group's; without a group UNKNOWN_MEMBER_ID if it has offsets, else
     GROUP_ID_NOT_FOUND, which is ILLEGAL_GENERATION before version 9.
@@ -171,8 +171,8 @@ def _commit_partition(
     if not _metadata_fits(turn, requested):
         return Code.OFFSET_METADATA_TOO_LARGE
     metadata = requested.committed_metadata or ""
-    now_ms, keep_ms = turn.now.wall_ms, request.body.retention_time_ms
-    if keep_ms == -1:
+    now_ms, retention_ms = turn.now.wall_ms, request.body.retention_time_ms
+    if retention_ms == -1:
         value = OffsetCommitValue(
             offset=requested.committed_offset,
             leader_epoch=requested.committed_leader_epoch,
@@ -187,7 +187,7 @@ def _commit_partition(
             offset=requested.committed_offset,
             metadata=metadata,
             commit_timestamp=now_ms,
-            expire_timestamp=min(now_ms + keep_ms, MAX_TIMESTAMP_MS),
+            expire_timestamp=min(now_ms + retention_ms, MAX_TIMESTAMP_MS),
         )
     turn.emit(
         records.offset_commit(request.body.group_id, topic.name, requested.partition_index, value)
@@ -203,8 +203,9 @@ def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
 
 
 def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
-    """Return the committed offsets; -1 where there is none, also for a group that does not
-    exist.
+    """Answer OffsetFetch with the committed offsets; -1 where there is none.
+
+    A group that does not exist has none.
     """
     if request.version >= 8:
         groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
@@ -230,13 +231,13 @@ def _fetch_by_name(
     indexes: Iterable[int],
 ) -> OffsetFetchResponseTopic:
     topic, offsets = topics.named(name), committed.get(name, {})
-    shown = (
+    partitions = (
         _partition_response(
             OffsetFetchResponsePartition, index, _of_topic_or_none(offsets.get(index), topic)
         )
         for index in indexes
     )
-    return OffsetFetchResponseTopic(name=name, partitions=tuple(shown))
+    return OffsetFetchResponseTopic(name=name, partitions=tuple(partitions))
 
 
 def _fetch_group(
@@ -263,7 +264,7 @@ def _fetch_group(
 def _committed_topics(
     topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int
 ) -> Iterable[OffsetFetchRequestTopics]:
-    """Yield the request for everything that the group has committed and the version can name."""
+    """Yield everything that the group has committed, as an OffsetFetch of `version` names it."""
     for name, partitions in sorted(committed.items()):
         topic = topics.named(name)
         if version < 10 or topic is not None:
@@ -282,21 +283,21 @@ def _fetch_topic(
     topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(requested.name if topic is None else topic.name, {})
-    shown = (
+    partitions = (
         _partition_response(
             OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code
         )
         for index in requested.partition_indexes
     )
     return OffsetFetchResponseTopics(
-        name=requested.name, topic_id=requested.topic_id, partitions=tuple(shown)
+        name=requested.name, topic_id=requested.topic_id, partitions=tuple(partitions)
     )
 
 
 def _of_topic_or_none(
     value: OffsetCommitValue | None, topic: Topic | None
 ) -> OffsetCommitValue | None:
-    """Return the offset; None if it was committed for an earlier topic of the same name."""
+    """Return the committed offset; None if it is of a deleted topic of the same name."""
     if value is None or topic is None or value.topic_id in (NO_TOPIC_ID, topic.id):
         return value
     return None
@@ -323,7 +324,7 @@ def _resolve_topic_or_none(
 
 
 def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> None:
-    """Delete committed offsets, but not of topics that the group subscribes to.
+    """Delete committed offsets for OffsetDelete, but not of topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
     UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
@@ -340,13 +341,13 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
     responses: dict[str, list[OffsetDeleteResponsePartition]] = {}
     for requested in body.topics:
         topic = turn.topics.named(requested.name)
-        is_read = group is not None and group.subscribes_to(requested.name)
+        is_subscribed = group is not None and group.subscribes_to(requested.name)
         partitions = responses.setdefault(requested.name, [])
         for index in (partition.partition_index for partition in requested.partitions):
             code = Code.NONE
             if topic is None or not 0 <= index < topic.partitions:
                 code = Code.UNKNOWN_TOPIC_OR_PARTITION
-            elif is_read:
+            elif is_subscribed:
                 code = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 turn.emit_all(_tombstones(turn.ledger, body.group_id, requested.name, [index]))
@@ -361,13 +362,13 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
 
 
 def delete_group_offsets(turn: Turn, group_id: str) -> None:
-    """Delete every offset of the group."""
+    """Delete every committed offset of the group, for DeleteGroups."""
     for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
         turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(partitions)))
 
 
 def delete_topic_offsets(turn: Turn, topic: str) -> None:
-    """Delete every group's offsets of the topic."""
+    """Delete every group's committed offsets of a topic that was deleted."""
     for group_id, topics in sorted(turn.ledger.offsets.items()):
         if topic in topics:
             turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))
@@ -376,6 +377,7 @@ def delete_topic_offsets(turn: Turn, topic: str) -> None:
 def _tombstones(
     ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]
 ) -> list[CoordinatorRecord]:
+    """Return the records that delete those of the offsets that exist."""
     committed = ledger.offsets.get(group_id, {}).get(topic, {})
     return [
         records.offset_commit(group_id, topic, index, None)

@@ -1,5 +1,6 @@
-"""The shard of a group, by Kafka's rule, so that clients, tools and a real Kafka's log agree with
-ours.
+"""The shard of a group, by Kafka's rule.
+
+Clients, tools and a real Kafka's log thus agree with this broker.
 """
 
 from functools import lru_cache
@@ -7,10 +8,10 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)  # heartbeats ask for the same few groups again and again
 def shard_of(group_id: str, shards: int) -> int:
-    """Return the shard of `group_id` among `shards`: the absolute value of Java's string hash,
-    modulo `shards`.
+    """Return the index of the partition of `__consumer_offsets` that has the group.
 
-    The hash runs over UTF-16 units. The one value without an absolute value in 32 bits counts as 0.
+    It is the absolute value of Java's string hash, modulo `shards`. The hash runs over UTF-16
+    units. The one value without an absolute value in 32 bits counts as 0.
     """
     value = 0
     units = group_id.encode("utf-16-be", "surrogatepass")

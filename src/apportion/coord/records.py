@@ -1,5 +1,4 @@
-"""The records of a shard: a key and a value of `__consumer_offsets`, and one function for each
-kind.
+"""The records of a shard: a key and a value of `__consumer_offsets`, one function for each kind.
 
 The messages are Kafka's schemas (`wire/records/groups.py`). A value of None is a tombstone.
 """
@@ -39,9 +38,7 @@ class CoordinatorRecord(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Append:
-    """Append these records to the shard's log, all or none, before the actions that follow in the
-    list.
-    """
+    """Append these records to the shard's log, all or none, before the actions that follow."""
 
     records: tuple[CoordinatorRecord, ...]
 

@@ -1,9 +1,8 @@
-"""The saved state of a shard, `Ledger`, and one `apply_*` for each kind of record: the only
-functions that write it.
+"""The saved state of a shard, `Ledger`, and the `apply_*` functions that alone write it.
 
-A running shard and a recovering one call the same functions. A compacted log may lack older
-records, or have them after newer ones; so no function demands a predecessor, and a conflicting
-claim is resolved and never refused (KAFKA-19862).
+There is one for each kind of record. A running shard and a recovering one call the same functions.
+A compacted log may lack older records, or have them after newer ones; so no function demands a
+predecessor, and a conflicting claim is resolved and never refused (KAFKA-19862).
 """
 
 from collections.abc import Iterator
@@ -38,8 +37,9 @@ from apportion.wire.records.groups import (
 
 
 class Ledger:
-    """The saved state of one shard: its groups and their committed offsets, also those of groups
-    without members.
+    """The saved state of one shard: its groups and all committed offsets.
+
+    offsets: also those of groups without members, by group, topic and partition.
     """
 
     __slots__ = ("groups", "offsets")
@@ -66,7 +66,7 @@ class Ledger:
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer_groups(self) -> Iterator[ConsumerGroup]:
-        """Return every consumer group."""
+        """Return an iterator over the consumer groups."""
         return (group for group in self.groups.values() if isinstance(group, ConsumerGroup))
 
     def classic_groups(self) -> Iterator[ClassicGroup]:
@@ -109,7 +109,7 @@ def apply_classic_group(
 
 
 def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
-    """Return the value with copies of the bytes that it was read from."""
+    """Return the value with copies of the bytes, which may be views of a request's frame."""
     if all(
         isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes)
         for member in value.members
@@ -238,8 +238,9 @@ def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
 
 
 def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
-    """Return the consumer group of that id, created if there is none; it takes a classic group's
-    place.
+    """Return the consumer group of that id; create it if there is none.
+
+    It takes the place of a classic group of that id.
     """
     group = ledger.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
@@ -269,7 +270,8 @@ def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember,
     classic = member.metadata.classic_member_metadata
     if classic is not None:
         saved.classic_member_count += step
-        for protocol in dict.fromkeys(spoken.name for spoken in classic.supported_protocols):
+        names = [protocol.name for protocol in classic.supported_protocols]
+        for protocol in dict.fromkeys(names):
             _count(saved.protocol_counts, protocol, step)
 
 

@@ -37,12 +37,12 @@ def expire_offsets(turn: Turn, key: Key) -> None:
     group_ids: tuple[str, ...] = (
         key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
     )
-    left = OFFSETS_PER_STEP
+    budget = OFFSETS_PER_STEP
     for number, group_id in enumerate(group_ids):
-        if left <= 0:
+        if budget <= 0:
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
-        left -= 1 + sum(map(len, turn.ledger.offsets.get(group_id, {}).values()))
+        budget -= 1 + sum(map(len, turn.ledger.offsets.get(group_id, {}).values()))
         if not _delete_expired(turn, group_id):
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
@@ -50,8 +50,9 @@ def expire_offsets(turn: Turn, key: Key) -> None:
 
 
 def _delete_expired(turn: Turn, group_id: str) -> bool:
-    """Delete the group's expired offsets, and the group with the last of them; return False if
-    there may be more.
+    """Delete the group's expired offsets, and an empty group with the last of them.
+
+    Returns False if there may be more expired offsets.
     """
     expired = list(islice(_expired_offsets(turn, group_id), OFFSETS_PER_STEP))
     for topic, partition in expired:

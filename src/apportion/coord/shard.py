@@ -1,11 +1,11 @@
-"""One shard of the coordinator: a Machine for the groups whose id hashes to it, and the tables that
-say what it can do.
+"""One shard of the coordinator: a Machine for the groups whose id hashes to it.
 
-To add an API: its handler and a row in HANDLERS, or, where the handler depends on the kind of the
-group, in BY_KIND (and how it is refused, in `refusals.py`). To add a record: its `apply_*` and a
-row in APPLY. To add a kind of deadline: a function and a row in EXPIRIES. To add a kind of group:
-its rows in BY_KIND and AT_LOAD. The shard never waits for the disk: it emits `Append` before the
-replies that depend on it, and whoever drives it keeps the order.
+Its tables say what it can do. To add an API: its handler and a row in HANDLERS, or, where the
+handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
+`error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
+a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
+ON_LOADED. The shard never waits for the disk: it emits `Append` before the replies that depend on
+it, and whoever drives it keeps the order.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ HANDLERS: dict[type[Any], Handler] = {
 
 HANDLERS_BY_GROUP: dict[
     type[Any], dict[type[Any], Handler]
-] = {  # request -> kind of the group that it names (None's: no group) -> handler
+] = {  # request -> class of the group that it names (NoneType: there is none) -> handler
     ConsumerGroupHeartbeatRequest: {
         NoneType: heartbeat_api.consumer_group_heartbeat,
         ConsumerGroup: heartbeat_api.consumer_group_heartbeat,
@@ -125,7 +125,7 @@ ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
 
 @dataclass(slots=True, frozen=True)
 class TopicsChanged:
-    """The cluster has these topics now."""
+    """The topics of the cluster have changed: these are all of them."""
 
     topics: Topics
 
@@ -134,8 +134,10 @@ Event = Arrived | Gone | Tick | TopicsChanged
 
 
 class Shard:
-    """The coordinator of some groups. `replay` every stored record, then `loaded`; until then
-    requests are told to wait.
+    """The coordinator of the groups of one partition of `__consumer_offsets`.
+
+    First `replay` every stored record, then call `loaded`. Until then requests are refused with
+    COORDINATOR_LOAD_IN_PROGRESS.
     """
 
     __slots__ = ("_deadlines", "_is_loaded", "_parked", "ledger", "settings", "topics")
@@ -149,14 +151,12 @@ class Shard:
         self._parked: dict[Ticket, int] = {}
         self._is_loaded = False
 
-    def replay(self, record: CoordinatorRecord, offset: int = -1) -> None:
-        """The shard knows what `record`, which stands at `offset` of its log, says."""
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Apply a stored record to the saved state, for a start of the broker."""
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
     def loaded(self, now: Instant) -> list[Action]:
-        """The log has been read to its end: every member gets its full timeouts, and requests are
-        answered from now on.
-        """
+        """Begin to serve: the log has been read to its end. Every member gets its full timeouts."""
         self._is_loaded = True
         turn = self._turn(now)
         for group in list(self.ledger.groups.values()):
@@ -165,13 +165,11 @@ class Shard:
         return turn.close()
 
     def wake_at(self) -> int | None:
-        """When the earliest deadline of a member is due."""
+        """Return when the earliest deadline is due (monotonic ms); None if none is armed."""
         return self._deadlines.next_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """What follows from `event`: records to append, and behind them the replies that depend on
-        them.
-        """
+        """Return what follows from `event`: records to append, and behind them the replies."""
         turn = self._turn(now)
         match event:
             case Arrived():
@@ -190,23 +188,28 @@ class Shard:
         request = GroupRequest(
             event.ticket, event.request, event.version, event.caller, event.fresh
         )
-        kind = event.request.__class__
+        request_class = event.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
             handler = (
-                HANDLERS.get(kind)
-                or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
+                HANDLERS.get(request_class)
+                or HANDLERS_BY_GROUP[request_class][
+                    self.ledger.groups.get(event.request.group_id).__class__
+                ]
             )
             handler(turn, request)
         except Refused as refusal:
             assert not turn.has_written, (
-                f"{kind.__name__} was refused after it had written: {refusal}"
+                f"{request_class.__name__} was refused after it had written: {refusal}"
             )
-            turn.reply(request.ticket, GROUP_ERROR_RESPONSES[kind](request, refusal))
+            turn.reply(request.ticket, GROUP_ERROR_RESPONSES[request_class](request, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
-        """Groups notice at their next heartbeat; offsets of topics that are gone go with them."""
+        """Take the new topics over, and delete the committed offsets of deleted ones.
+
+        Groups notice at their next heartbeat.
+        """
         before, self.topics = self.topics, topics
         turn.topics = topics
         if self.ledger.offsets:

@@ -31,7 +31,7 @@ class GroupRequest(NamedTuple, Generic[B]):
 
 
 class Turn:
-    """One step of one shard.
+    """One step of one shard, as its handlers see it.
 
     A reply stands behind every record that was emitted before it, so no response tells of a record
     that is not in the log.
@@ -59,7 +59,7 @@ class Turn:
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
         parked: dict[Ticket, int],
-        gives_way: Callable[["Turn", Any, tuple[Any, ...]], bool],
+        on_members_leaving: Callable[["Turn", Any, tuple[Any, ...]], bool],
     ) -> None:
         self.ledger = ledger
         self.deadlines = deadlines
@@ -68,7 +68,8 @@ class Turn:
         self.now = now
         self._apply = apply
         self._parked = parked
-        self.on_members_leaving = gives_way  # see `downgrade_if_last_consumer_left`
+        # `downgrade_if_last_consumer_left`, handed in because `migration` imports the groups
+        self.on_members_leaving = on_members_leaving
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[Action] = []
 
@@ -93,15 +94,17 @@ class Turn:
         self._actions.append(Reply(ticket, body))
 
     def park(self, request: GroupRequest[Any]) -> Ticket:
-        """Keep the request for a later step, and return its ticket; the group must `unpark` it
-        before it replies.
+        """Keep the request for a later step, and return its ticket.
+
+        The group must `unpark` it before it replies.
         """
         self._parked[request.ticket] = request.version
         return request.ticket
 
     def unpark(self, ticket: Ticket | None) -> int | None:
-        """Return the version of a parked request that may be answered now; None if its connection
-        has closed.
+        """Return the version of a parked request that may be answered now.
+
+        Returns None if its connection has closed.
         """
         return None if ticket is None else self._parked.pop(ticket, None)
 

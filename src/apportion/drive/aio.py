@@ -25,7 +25,7 @@ class RecoverableMachine(Protocol):
         """Return when the machine needs a `Tick`, as `Machine.wake_at` does."""
         ...
 
-    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+    def give_up(self, event: Any, error: Exception, now: Instant, /) -> list[Any]:
         """Undo the step over `event` that raised `error`; return the actions that follow."""
         ...
 

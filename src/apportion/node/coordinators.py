@@ -16,7 +16,7 @@ from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.splits import EVERY_SHARD, SPLITS
+from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
@@ -29,20 +29,11 @@ SendReply = Callable[[int, PendingReply], None]
 """Sends a reply once the flush of that number has succeeded."""
 
 
-def required_flush_seq(shard_seq: int, step_seq: int) -> int:
-    """Return the flush that a response has to wait for.
-
-    It waits for all that its shard has appended, not just for its own step: it may tell of any of
-    that.
-    shard_seq: the flush of all that the shard has appended. step_seq: that of this step; 0 for
-        nothing.
-    """
-    return shard_seq
-
-
 class HostedShard:
-    """A shard on its partition. flush_seq: the flush of all that its responses may tell of.
+    """A coordinator shard and the partition of `__consumer_offsets` that is its log.
 
+    flush_seq: the flush for which a response of the shard has to wait. It covers all that the shard
+        has appended, not just in its last step: a response that only reads may tell of any of it.
     is_confirmed: False while a unit of work that stepped the shard is under way, and for good if
         that failed.
     """
@@ -57,32 +48,28 @@ class HostedShard:
         self.flush_seq = partition.flush_seq
         self.is_confirmed = False
 
-
-class SplitRequest:
-    """A request whose parts, in the order of `tickets`, are with several shards. None stands for a
-    missing response.
-    """
-
-    __slots__ = ("answers", "request", "tickets")
-
-    def __init__(self, asked: Arrived, tickets: list[Ticket]) -> None:
-        self.request = asked
-        self.tickets = tickets
-        self.answers: dict[Ticket, Any] = dict.fromkeys(tickets)
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        """Run one step of the shard, and return its actions, which `Coordinators` carries out."""
+        self.is_confirmed = False
+        # Before the step: if it fails, the requests of a reloaded shard are failed with it.
+        if type(event) is Arrived:
+            self.parked[event.ticket] = event
+        return self.shard.step(event, now)
 
 
 class Coordinators:
     """The loaded shards, and the way of each group request to its shard and back."""
 
-    __slots__ = ("_broker", "_hosted", "_last_part", "_notes", "_send_reply", "_splits", "_stepped")
+    __slots__ = ("_broker", "_hosted", "_notes", "_send_reply", "_split_requests", "_stepped")
 
-    def __init__(self, broker: BrokerContext, send_reply: SendReply) -> None:
+    def __init__(
+        self, broker: BrokerContext, split_requests: SplitRequests, send_reply: SendReply
+    ) -> None:
         self._broker = broker
+        self._split_requests = split_requests
         self._send_reply = send_reply
         self._hosted: dict[int, HostedShard] = {}
-        self._splits: dict[Ticket, SplitRequest] = {}  # by the tickets of the parts
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        self._last_part = 0
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
@@ -107,36 +94,6 @@ class Coordinators:
             self._step(parts[0][0], arrived._replace(request=parts[0][1]), now)
         else:
             self._step_parts(arrived, parts, now)
-
-    def combine_parts(self, reply: PendingReply) -> PendingReply | None:
-        """Return the whole request's reply if this was its last part; None while others are
-        missing.
-        """
-        split = self._splits.get(reply.ticket)
-        if split is None:
-            return None
-        split.answers[reply.ticket] = reply.body
-        answers = [split.answers[ticket] for ticket in split.tickets]
-        if any(answer is None for answer in answers):
-            return None
-        return PendingReply(
-            split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request
-        )
-
-    def abandon(self, ticket: Ticket) -> Arrived | None:
-        """Forget the split request that has this ticket, or a part with it; return it, or None if
-        there is none.
-        """
-        for split in self._splits.values():
-            if split.request.ticket == ticket or ticket in split.answers:
-                self.forget(split.tickets[0])
-                return split.request
-        return None
-
-    def forget(self, part: Ticket) -> None:
-        """Forget the split request of this part: it was answered."""
-        for ticket in self._splits[part].tickets:
-            del self._splits[ticket]
 
     def indexes(self) -> list[int]:
         """Return the index of each loaded shard, in the order of loading."""
@@ -231,7 +188,7 @@ class Coordinators:
         """Load a shard: replay its log."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
-            shard.replay(record[0], offset=record[1])
+            shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
         self._stepped.append(hosted)
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
@@ -241,9 +198,7 @@ class Coordinators:
     def _step_parts(
         self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
     ) -> None:
-        tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
-        self._last_part -= len(parts)
-        self._splits |= dict.fromkeys(tickets, SplitRequest(arrived, tickets))
+        tickets = self._split_requests.add(arrived, len(parts))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
             self._step(
                 hosted,
@@ -252,22 +207,17 @@ class Coordinators:
             )
 
     def _step(self, hosted: HostedShard, event: Any, now: Instant) -> None:
-        hosted.is_confirmed = False
         self._stepped.append(hosted)
-        # not before: a shard that keeps a request is among those that are read again
-        if type(event) is Arrived:
-            hosted.parked[event.ticket] = event
-        self._perform(hosted, hosted.shard.step(event, now), now)
+        self._perform(hosted, hosted.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
         """Carry out the shard's actions in order; an append makes every later response wait for
         it.
         """
-        step_seq = 0
         for action in actions:
             if type(action) is Reply:
                 self._send_reply(
-                    required_flush_seq(hosted.flush_seq, step_seq),
+                    hosted.flush_seq,
                     PendingReply(
                         action.ticket, action.body, hosted.parked.pop(action.ticket, None)
                     ),
@@ -284,7 +234,7 @@ class Coordinators:
                     ],
                     now.wall_ms,
                 )
-                step_seq = hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
+                hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
                 self._notes.append(action)
         self._arm(hosted)
@@ -298,28 +248,25 @@ class Coordinators:
             self._broker.deadlines.arm(hosted.deadline, max(wake_ms, from_ms))
 
 
-def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[CoordinatorRecord, int]]:
-    """Yield the records of a shard's log with their offsets, oldest first, without unknown kinds.
+def stored_records(partition: Partition, start_offset: int = 0) -> Iterable[CoordinatorRecord]:
+    """Yield the records of a shard's log from `start_offset` on, oldest first.
 
-    since: the first offset to yield; it may be below the log's start, or in a batch that was
-        compacted away.
+    Records of unknown kinds are left out. `start_offset` may be below the start of the log, or in a
+    batch that was compacted away.
     Errors: Damaged, with the offset, for a record that cannot be decoded: without it a commit or an
     epoch would be lost.
     """
-    offset = max(since, partition.log.start_offset)
+    offset = max(start_offset, partition.log.start_offset)
     try:
         for view in partition.log.batches(offset):
             offset = int.from_bytes(view[:8], "big")
             for record in decode_batch(view):
                 offset = record.offset
-                key = None if record.key is None or offset < since else decode_key(record.key)
+                is_before_start = offset < start_offset  # in a batch that holds `start_offset`
+                key = None if record.key is None or is_before_start else decode_key(record.key)
                 if key is not None:
-                    yield (
-                        CoordinatorRecord(
-                            key, None if record.value is None else decode_value(key, record.value)
-                        ),
-                        offset,
-                    )
+                    value = None if record.value is None else decode_value(key, record.value)
+                    yield CoordinatorRecord(key, value)
     except DecodeError as error:
         raise Damaged(
             f"{partition.topic.name}-{partition.index}, offset {offset}: {error}"

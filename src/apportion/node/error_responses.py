@@ -50,7 +50,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
 
 
 def _produce(
-    request: produce.ProduceRequest, version: int, code: Code
+    request: produce.ProduceRequest, _version: int, code: Code
 ) -> produce.ProduceResponse | None:
     if request.acks == 0:
         return None
@@ -94,7 +94,7 @@ def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.Fetch
 
 
 def _list_offsets(
-    request: list_offsets.ListOffsetsRequest, version: int, code: Code
+    request: list_offsets.ListOffsetsRequest, _version: int, code: Code
 ) -> list_offsets.ListOffsetsResponse:
     return list_offsets.ListOffsetsResponse(
         topics=tuple(
@@ -113,7 +113,7 @@ def _list_offsets(
 
 
 def _offset_for_leader_epoch(
-    request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, version: int, code: Code
+    request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, _version: int, code: Code
 ) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
     return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
         topics=tuple(
@@ -132,7 +132,7 @@ def _offset_for_leader_epoch(
 
 
 def _metadata(
-    request: metadata.MetadataRequest, version: int, code: Code
+    request: metadata.MetadataRequest, _version: int, code: Code
 ) -> metadata.MetadataResponse:
     return metadata.MetadataResponse(
         error_code=code,
@@ -163,7 +163,7 @@ def _find_coordinator(
 
 
 def _create_topics(
-    request: create_topics.CreateTopicsRequest, version: int, code: Code
+    request: create_topics.CreateTopicsRequest, _version: int, code: Code
 ) -> create_topics.CreateTopicsResponse:
     return create_topics.CreateTopicsResponse(
         topics=tuple(
@@ -176,7 +176,7 @@ def _create_topics(
 
 
 def _delete_topics(
-    request: delete_topics.DeleteTopicsRequest, version: int, code: Code
+    request: delete_topics.DeleteTopicsRequest, _version: int, code: Code
 ) -> delete_topics.DeleteTopicsResponse:
     named = [(state.name, state.topic_id) for state in request.topics] + [
         (name, bytes(16)) for name in request.topic_names
@@ -190,7 +190,7 @@ def _delete_topics(
 
 
 def _delete_records(
-    request: delete_records.DeleteRecordsRequest, version: int, code: Code
+    request: delete_records.DeleteRecordsRequest, _version: int, code: Code
 ) -> delete_records.DeleteRecordsResponse:
     return delete_records.DeleteRecordsResponse(
         topics=tuple(
@@ -209,7 +209,7 @@ def _delete_records(
 
 
 def _describe_configs(
-    request: describe_configs.DescribeConfigsRequest, version: int, code: Code
+    request: describe_configs.DescribeConfigsRequest, _version: int, code: Code
 ) -> describe_configs.DescribeConfigsResponse:
     return describe_configs.DescribeConfigsResponse(
         results=tuple(
@@ -235,7 +235,7 @@ ERROR_RESPONSES: dict[type, ErrorResponse] = {
     delete_topics.DeleteTopicsRequest: _delete_topics,
     delete_records.DeleteRecordsRequest: _delete_records,
     describe_configs.DescribeConfigsRequest: _describe_configs,
-    create_partitions.CreatePartitionsRequest: lambda request, version, code: (
+    create_partitions.CreatePartitionsRequest: lambda request, _version, code: (
         create_partitions.CreatePartitionsResponse(
             results=tuple(
                 create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code)
@@ -243,13 +243,13 @@ ERROR_RESPONSES: dict[type, ErrorResponse] = {
             )
         )
     ),
-    api_versions.ApiVersionsRequest: lambda request, version, code: (
+    api_versions.ApiVersionsRequest: lambda _request, _version, code: (
         api_versions.ApiVersionsResponse(error_code=code)
     ),
-    describe_cluster.DescribeClusterRequest: lambda request, version, code: (
+    describe_cluster.DescribeClusterRequest: lambda _request, _version, code: (
         describe_cluster.DescribeClusterResponse(error_code=code)
     ),
-    init_producer_id.InitProducerIdRequest: lambda request, version, code: (
+    init_producer_id.InitProducerIdRequest: lambda _request, _version, code: (
         init_producer_id.InitProducerIdResponse(error_code=code, producer_epoch=-1)
     ),
 }

@@ -23,7 +23,8 @@ Example, with `durable_seq` 0 and `open_seq` 1:
     flushed(2)     -> B's reply leaves
 
 Savepoints are another matter, in the same place because both follow writes: a writer that changes
-its files in a unit of work can be put back to where it was before that unit (`node/node.py`).
+its files in a unit of work can be put back to where it was before that unit
+(`node/unit_of_work.py`).
 """
 
 from collections.abc import Container

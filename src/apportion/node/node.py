@@ -2,37 +2,14 @@
 
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
-flush if anything was written. A reply leaves when everything it tells of is on the disk. The node
-knows no sockets, clocks or threads.
-
-Units of work
--------------
-A step is a sequence of units of work: one request, one held reply, one deadline, one delayed fetch,
-one shard that learns of topics or of closed connections. A unit is atomic, as a database
-transaction is: it is done as a whole, or `give_up` undoes it. **A step that fails leaves no trace
-that later steps could stumble over.**
-
-- Its writes are cut off. A writer takes a savepoint before it writes (`FlushGate.begin_write`) and
-  is read again from its files; every shard that took part is replayed from its log
-  (`node/rollback.py`).
-- Its replies are taken back. The request of the unit fails; other requests that it had answered,
-  and those that a replayed shard had parked, get COORDINATOR_NOT_AVAILABLE once, upon which clients
-  retry. Afterwards nothing refers to any of them: no delayed fetch, no part of a split request, no
-  deadline.
-- Earlier units stand. Later ones are not lost: they are in `_units`, in `DelayedFetches.ready` or
-  among the deadlines until they begin, and the deadline RETRY runs them: at once, or after a pause
-  where failures follow each other. What always fails is tried once a second, and delays neither the
-  flush nor anybody else.
-- Whatever else a unit changes must change in one place that cannot fail, or be safe to do twice.
-
-If an error strikes while a flush is being put together, nobody knows what the next flush would
-cover; so that counts as a flush that the disk refused. If the rollback itself fails, nothing is
-known any more, and the broker ends.
+flush if anything was written. A reply leaves when everything it tells of is on the disk. What
+happens when a step fails is explained in `unit_of_work.py`. The node knows no sockets, clocks or
+threads.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines, Key
@@ -48,7 +25,6 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node import flush_gate
 from apportion.node.broker import Address, BrokerContext, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
@@ -67,11 +43,15 @@ from apportion.node.handlers import (
     producer_ids,
 )
 from apportion.node.partitions import Partition, Partitions
+from apportion.node.recovery import recover
+from apportion.node.replies import ReplySender
 from apportion.node.retention import EXPIRY, RetentionCheck
 from apportion.node.rollback import Rollback
 from apportion.node.settings import BrokerSettings
+from apportion.node.splits import SplitRequests
 from apportion.node.topics import TopicService
-from apportion.store.disk import Damaged, Disk, DiskError
+from apportion.node.unit_of_work import UnitOfWork
+from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import MetadataLog
 from apportion.topics import IdPartition, Topics
 
@@ -92,24 +72,14 @@ FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones
 PRODUCER_EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.interval.ms
 
 
-class UnitOfWork(NamedTuple):
-    """A part of a step that is done as a whole or undone. request: the one that fails if the unit
-    does.
-    """
-
-    request: Arrived | None
-    run: Callable[[Any, Instant], None]
-    argument: Any
-
-
 class Node:
     """One broker on one disk. Call `start` first, and carry out its flush before the first
     request.
     """
 
     __slots__ = (
-        *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_announcing"),
-        *("_out", "_replies", "_request", "_rollback", "_units", "_announced_topics"),
+        *("_announced_topics", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures"),
+        *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
@@ -131,16 +101,18 @@ class Node:
         )
         self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
-        self._coordinators = Coordinators(self._broker, self._send_when_durable)
-        self._rollback = Rollback(self._broker, self._coordinators, self._send)
+        self._split_requests = SplitRequests()
+        self._sender = ReplySender(flush_gate, self._split_requests)
+        self._coordinators = Coordinators(
+            self._broker, self._split_requests, self._sender.send_when_durable
+        )
+        self._rollback = Rollback(self._broker, self._coordinators, self._sender.send)
         self._failures = StepFailures()
         self._announced_topics = metadata_log.topics
         self._is_announcing = False
-        self._out: list[Any] = []
         # still to run: empty between steps, unless one failed
         self._units: deque[UnitOfWork] = deque()
         self._request: Arrived | None = None  # of the current unit
-        self._replies: list[PendingReply] = []  # of the current unit
 
     def start(self, now: Instant, fresh: bytes) -> list[Any]:
         """Recover topics, logs and groups from the disk, and return a flush of all that they hold.
@@ -149,18 +121,7 @@ class Node:
         fresh: 16 random bytes, for the cluster id of a new data directory.
         Errors: Damaged where there are logs but no catalog that names them.
         """
-        broker = self._broker
-        self._sweep()
-        broker.partitions.recover(
-            broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms
-        )
-        for partition in broker.partitions:
-            if lost_bytes := partition.log.truncated_bytes:
-                name = f"{partition.topic.name}-{partition.index}"
-                self._out.append(
-                    Note("warning", f"{name} lost {lost_bytes} bytes that were half written")
-                )
-        broker.topic_service.finish_recovery(fresh)
+        self._sender.actions += recover(self._broker, now, fresh)
         self._coordinators.load_all(now)
         self._arm_periodic(now)
         self._confirm()
@@ -215,7 +176,7 @@ class Node:
         """Each loaded shard with the partition of its log, for inspection only."""
         return self._coordinators.shards()
 
-    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+    def give_up(self, _event: Any, error: Exception, now: Instant) -> list[Any]:
         """Undo the unit of work in which `step(event)` raised `error`, and fail its request.
 
         The request fails with UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR where the disk refused.
@@ -226,19 +187,14 @@ class Node:
         code = (
             Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
         )
-        self._out += self._failures.add(error, now.mono_ms)
+        self._sender.actions += self._failures.add(error, now.mono_ms)
         own, is_announcing = self._request, self._is_announcing
         failed = {
             request.ticket: request
-            for request in (own, *(reply.request for reply in self._replies))
+            for request in (own, *self._sender.requests_of_unit())
             if request is not None
         }
-        self._broker.flush_gate.retract_replies(failed)
-        self._out = [
-            action
-            for action in self._out
-            if type(action) is not Reply or action.ticket not in failed
-        ]
+        self._sender.retract(failed)
         if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
         else:
@@ -261,18 +217,18 @@ class Node:
             RETRY, now.mono_ms + (0 if is_announcing else self._failures.pause_ms)
         )
         self._confirm()
-        return self._take_actions()
+        return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
         """Answer the request with `code`, or the split request that it is a part of, and forget it
         everywhere.
         """
-        whole = self._coordinators.abandon(request.ticket)
+        whole = self._split_requests.abandon(request.ticket)
         if whole is None and request.ticket < 0:
             return  # the whole request has failed with another of its parts
         request = whole or request
         self._stop_waiting(request.ticket)
-        self._out.append(Reply(request.ticket, error_response(request, code)))
+        self._sender.actions.append(Reply(request.ticket, error_response(request, code)))
 
     def _arm_periodic(self, now: Instant) -> None:
         """Arm the periodic deadlines that are not armed."""
@@ -294,13 +250,9 @@ class Node:
     def _confirm(self) -> None:
         """Commit the current unit of work: a later failure undoes nothing of it."""
         self._request, self._is_announcing = None, False
-        self._replies.clear()
+        self._sender.confirm()
         self._broker.flush_gate.release_savepoints()
         self._coordinators.confirm()
-
-    def _take_actions(self) -> list[Any]:
-        out, self._out = self._out, []
-        return out
 
     def _dispatch(self, event: Arrived, now: Instant) -> None:
         handler = HANDLERS.get(type(event.request))
@@ -309,46 +261,10 @@ class Node:
             return
         answer = handler(self._broker, event, now)
         if answer is not None:
-            self._send_when_durable(
+            self._sender.send_when_durable(
                 max(answer.flush_seq, self._broker.topic_service.flush_seq),
                 PendingReply(event.ticket, answer.body, event),
             )
-
-    def _sweep(self) -> None:
-        """Delete the logs of topics that the catalog does not name.
-
-        They stay this time if the catalog has lost its end, which may have named them.
-        """
-        topic_service, partitions = self._broker.topic_service, self._broker.partitions
-        if not topic_service.cluster_id and not partitions.is_empty():
-            raise Damaged(
-                "catalog.log holds nothing that can be read, but there are logs of topics "
-                "that it should name"
-            )
-        if topic_service.cut_bytes:
-            lost = f"catalog.log lost {topic_service.cut_bytes} bytes that were half written; "
-            self._out.append(Note("warning", f"{lost}logs that nothing names are kept for now"))
-        else:
-            partitions.delete_unknown(topic_service.topics)
-
-    def _send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
-        """Send the reply when flush `flush_seq` has succeeded."""
-        self._replies.append(reply)
-        if flush_gate.may_send(flush_seq, self._broker.flush_gate.durable_seq):
-            self._send(reply)
-        else:
-            self._broker.flush_gate.hold_reply(flush_seq, reply)
-
-    def _send(self, reply: PendingReply) -> None:
-        if reply.ticket < 0:  # a part of a request over several groups
-            whole = self._coordinators.combine_parts(reply)
-            if whole is not None:
-                self._replies.append(whole)
-                self._out.append(Reply(whole.ticket, whole.body))
-                # last: until then the whole fails with any of its parts
-                self._coordinators.forget(reply.ticket)
-        else:
-            self._out.append(Reply(reply.ticket, reply.body))
 
     def _finish_step(self, now: Instant) -> list[Any]:
         """Announce new topics, retry fetches, begin a flush if one is due, and return the actions
@@ -372,21 +288,21 @@ class Node:
                 ),
                 now,
             )
-        self._out += self._coordinators.notes()
-        self._out += self._cleaner.notes() + self._expiry.notes()
+        self._sender.actions += self._coordinators.notes()
+        self._sender.actions += self._cleaner.notes() + self._expiry.notes()
         if (
             FLUSH not in broker.deadlines
             and (flush := broker.flush_gate.flush_or_none()) is not None
         ):
-            self._out.append(flush)
+            self._sender.actions.append(flush)
             broker.flush_gate.flush_issued()
-        return self._take_actions()
+        return self._sender.take_actions()
 
     def _announce_topics(self, index: int, now: Instant) -> None:
         self._is_announcing = True
         self._coordinators.update_topics(index, now)
 
-    def _retry_fetch(self, ticket: Ticket, now: Instant) -> None:
+    def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
         """Answer a delayed fetch if its partitions now have enough."""
         self._broker.delayed_fetches.ready.pop(ticket)
         request = self._broker.delayed_fetches.request_or_none(ticket)
@@ -395,7 +311,7 @@ class Node:
 
     def _answer_fetch(self, request: Arrived, result: fetch.FetchResult) -> None:
         self._stop_waiting(request.ticket)
-        self._send_when_durable(
+        self._sender.send_when_durable(
             self._broker.topic_service.flush_seq,
             PendingReply(request.ticket, result.response, request),
         )
@@ -419,7 +335,7 @@ class Node:
                 for partition in self._expiry.next_partitions(now)
             )
         elif key == FAILURES:
-            self._out += self._failures.take_counted()
+            self._sender.actions += self._failures.take_counted()
             self._arm_periodic(now)
         elif key == PRODUCERS:
             broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
@@ -427,7 +343,7 @@ class Node:
             for partition in broker.partitions:
                 partition.producers.forget_before(before_ms)
 
-    def _drop_tickets(self, event: Gone, now: Instant) -> None:
+    def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
 
@@ -449,15 +365,15 @@ class Node:
             self._cleaner.consider(files, now)
         self._broker.flush_gate.made_visible(files)
 
-    def _release_reply(self, reply: PendingReply, now: Instant) -> None:
-        self._send(reply)
+    def _release_reply(self, reply: PendingReply, _now: Instant) -> None:
+        self._sender.send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
         """Undo all that was written since the last flush, and fail the requests that waited for
         this one.
         """
         self._rollback.is_running = True  # from here on an error is final
-        self._out.append(
+        self._sender.actions.append(
             Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")
         )
         if self._broker.flush_gate.is_failing:

@@ -1,12 +1,11 @@
-"""Deletion of records by age and by size (`retention.ms`, `retention.bytes`), a whole segment at a
-time.
+"""Deletion of records by age and by size, a whole segment at a time.
 
 Every `log.retention.check.interval.ms` all partitions whose `cleanup.policy` has `delete` are
-checked, some in each step, and each in a unit of work of its own (`node/node.py`), so that a
-failure undoes nothing of the others. The oldest segments go while their largest timestamp is older
-than `retention.ms`, or while the rest is still as large as `retention.bytes`. The active segment
-goes as well, and an empty one takes its place. How the log start offset moves durably is explained
-in `node/partitions.py` and `store/log.py`.
+checked, some in each step, and each in a unit of work of its own (`node/unit_of_work.py`), so that
+a failure undoes nothing of the others. The oldest segments go while their largest timestamp is
+older than `retention.ms`, or while the rest is still as large as `retention.bytes`. The active
+segment goes as well, and an empty one takes its place. How the log start offset moves durably is
+explained in `node/partitions.py` and `store/log.py`.
 """
 
 from collections.abc import Sequence

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.errors import Code
+from apportion.machine import Arrived, Ticket
+from apportion.node.flush_gate import PendingReply
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -108,7 +110,71 @@ SPLITS: dict[type, RequestSplit] = {
         ),
     ),
     OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
-    ListGroupsRequest: RequestSplit(lambda request: [], _join_list_groups),
+    ListGroupsRequest: RequestSplit(lambda _request: [], _join_list_groups),
 }
 EVERY_SHARD = ListGroupsRequest
 """The request that goes to all shards that exist."""
+
+
+class SplitRequest:
+    """A request whose parts are with several shards.
+
+    tickets: those of the parts, in their order; they are negative. responses: by ticket; None for a
+        part that has no response yet.
+    """
+
+    __slots__ = ("request", "responses", "tickets")
+
+    def __init__(self, request: Arrived, tickets: list[Ticket]) -> None:
+        self.request = request
+        self.tickets = tickets
+        self.responses: dict[Ticket, Any] = dict.fromkeys(tickets)
+
+
+class SplitRequests:
+    """The split requests of which at least one part has no response yet."""
+
+    __slots__ = ("_by_part", "_last_ticket")
+
+    def __init__(self) -> None:
+        self._by_part: dict[Ticket, SplitRequest] = {}
+        self._last_ticket = 0
+
+    def add(self, request: Arrived, part_count: int) -> list[Ticket]:
+        """Keep the request until all its parts have a response, and return their tickets."""
+        tickets = [Ticket(self._last_ticket - number) for number in range(1, part_count + 1)]
+        self._last_ticket -= part_count
+        self._by_part |= dict.fromkeys(tickets, SplitRequest(request, tickets))
+        return tickets
+
+    def joined_reply_or_none(self, reply: PendingReply) -> PendingReply | None:
+        """Return the whole request's reply if `reply` completes it; None while parts are missing.
+
+        The request stays known until `forget`.
+        """
+        split = self._by_part.get(reply.ticket)
+        if split is None:
+            return None
+        split.responses[reply.ticket] = reply.body
+        responses = [split.responses[ticket] for ticket in split.tickets]
+        if any(response is None for response in responses):
+            return None
+        request = split.request
+        join = SPLITS[type(request.request)].join
+        return PendingReply(request.ticket, join(responses), request)
+
+    def abandon(self, ticket: Ticket) -> Arrived | None:
+        """Forget the split request that has this ticket, or a part with it, and return it.
+
+        Returns None if there is none. For a request that fails as a whole (`Node.give_up`).
+        """
+        for split in self._by_part.values():
+            if split.request.ticket == ticket or ticket in split.responses:
+                self.forget(split.tickets[0])
+                return split.request
+        return None
+
+    def forget(self, part: Ticket) -> None:
+        """Forget the split request that has a part of this ticket, because it was answered."""
+        for ticket in self._by_part[part].tickets:
+            del self._by_part[ticket]

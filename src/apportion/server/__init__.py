@@ -1,3 +1,1 @@
-"""Sockets around a Node: frames in, replies out in request order, and no more memory for a peer
-than its limits allow.
-"""
+"""Sockets around a Node: requests in, responses out in order, memory for each peer limited."""

@@ -1,14 +1,13 @@
-"""The settings of a broker as keyword arguments, for type checkers; `node.settings` and
-`coord.config` declare them.
+"""The settings of a broker as typed keyword arguments of `EmbeddedBroker`.
+
+`node.settings` and `coord.config` declare them; a test compares the names and the types.
 """
 
 from typing import TypedDict
 
 
 class BrokerOptions(TypedDict, total=False):
-    """Kafka's broker settings with underscores for dots. docs/settings.md says what each means and
-    what it is by default.
-    """
+    """Kafka's broker settings with underscores for dots; docs/settings.md explains each."""
 
     node_id: int
     listeners: str

@@ -1,36 +1,38 @@
-"""Which closed connections have a line in the log, and which are only counted.
+"""Which closed connections get a line in the log, and which are only counted.
 
-A peer that sends nonsense all day must not fill a disk.
-
-The first connections of a host that are closed have a line each, one for a reason; what else is
-closed of that host is counted until `counted` is asked, once a minute, and then has one line. A
-host never takes the lines of another. Of more than MAX_HOSTS hosts, those that come last are
-counted together. It refuses to know clocks, sockets and loggers.
+A peer that sends garbage all day must not fill the disk with log lines. For each host, the first
+connection that is closed for a kind of reason is logged at once, up to MAX_LINES_PER_HOST kinds.
+All others are counted, and `take_summary` gives one line for them; the server logs it once a
+minute. A host cannot use up the lines of another one. When there are MAX_HOSTS hosts, all further
+hosts are counted as one. No clock, socket or logger is used here.
 """
 
 import re
 from collections import Counter
 
 MAX_HOSTS = 64
-"""How many hosts are told apart."""
-MAX_REASON_LINES = 3
-"""How many reasons of one host have a line of their own."""
-MAX_COUNTED_REASONS = 64
-"""How many reasons of one host are counted apart."""
+"""How many hosts are counted apart."""
+MAX_LINES_PER_HOST = 3
+"""How many kinds of reasons of one host are logged at once."""
+MAX_COUNTED_KINDS = 64
+"""How many kinds of reasons of one host are counted apart."""
 SUMMARY_INTERVAL_S = 60
-"""How often the counts are to be asked for."""
-OTHERS = "several hosts"
+"""How often the server logs a summary."""
+OVERFLOW_HOST = "several hosts"
 
 
-class _Host:
-    """What was closed of one host since `counted`, and which of its reasons had a line of late."""
+class _HostCounts:
+    """The closed connections of one host: the kinds of reasons already logged, and the counts.
 
-    __slots__ = ("latest", "times", "told")
+    A kind is a reason with every number replaced by `#`: sizes and keys differ in each frame.
+    """
+
+    __slots__ = ("counts", "last_reasons", "logged_kinds")
 
     def __init__(self) -> None:
-        self.told: dict[str, None] = {}
-        self.times: Counter[str] = Counter()
-        self.latest: dict[str, str] = {}
+        self.logged_kinds: dict[str, None] = {}
+        self.counts: Counter[str] = Counter()
+        self.last_reasons: dict[str, str] = {}
 
 
 class ClosedConnectionLog:
@@ -39,46 +41,49 @@ class ClosedConnectionLog:
     __slots__ = ("_hosts",)
 
     def __init__(self) -> None:
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, _HostCounts] = {}
 
     def __len__(self) -> int:
-        """How many hosts are told apart."""
+        """How many hosts are counted apart now."""
         return len(self._hosts)
 
-    def line_or_none(self, host: str, peer: str, why: str) -> str | None:
-        """Return the line about this connection; None if it is only counted. host: without the port
-        that `peer` ends with.
+    def line_or_none(self, host: str, peer: str, reason: str) -> str | None:
+        """Return the log line about a closed connection; None if it is only counted.
+
+        host: the peer's address. peer: the same with its port.
         """
         if host not in self._hosts and len(self._hosts) >= MAX_HOSTS:
-            host = OTHERS
+            host = OVERFLOW_HOST
         if host not in self._hosts:
-            self._hosts[host] = _Host()
-        seen = self._hosts[host]
-        reason = re.sub("[0-9]+", "#", why)  # the numbers are others in each frame
-        if reason not in seen.told and len(seen.told) < MAX_REASON_LINES:
-            seen.told[reason] = None
-            return f"closed the connection of {peer}: {why}"
-        if reason not in seen.times and len(seen.times) >= MAX_COUNTED_REASONS:
-            reason = ""
-        seen.times[reason] += 1
-        seen.latest[reason] = f"{peer}: {why}"
+            self._hosts[host] = _HostCounts()
+        closed = self._hosts[host]
+        kind = re.sub("[0-9]+", "#", reason)
+        if kind not in closed.logged_kinds and len(closed.logged_kinds) < MAX_LINES_PER_HOST:
+            closed.logged_kinds[kind] = None
+            return f"closed the connection of {peer}: {reason}"
+        if kind not in closed.counts and len(closed.counts) >= MAX_COUNTED_KINDS:
+            kind = ""
+        closed.counts[kind] += 1
+        closed.last_reasons[kind] = f"{peer}: {reason}"
         return None
 
-    def counted(self) -> list[str]:
-        """Return a line for each host that came again since the last call, with its commonest
-        reason; forget the other hosts.
+    def take_summary(self) -> list[str]:
+        """Return a line for each host with counted connections, and reset the counts.
+
+        The line gives the commonest kind of reason. A host without any since the last call is
+        forgotten, so that its next connection is logged at once.
         """
         lines = []
-        for host, seen in list(self._hosts.items()):
-            if not seen.times:
+        for host, closed in list(self._hosts.items()):
+            if not closed.counts:
                 del self._hosts[host]
                 continue
-            [(reason, times)] = seen.times.most_common(1)
-            often = f", {times:,} of them like" if len(seen.times) > 1 else ", the last one of"
+            [(kind, count)] = closed.counts.most_common(1)
+            share = f", {count:,} of them like" if len(closed.counts) > 1 else ", the last one of"
             lines.append(
-                f"closed {seen.times.total():,} more connections of {host}{often} "
-                f"{seen.latest[reason]}"
+                f"closed {closed.counts.total():,} more connections of {host}{share} "
+                f"{closed.last_reasons[kind]}"
             )
-            seen.times.clear()
-            seen.latest.clear()
+            closed.counts.clear()
+            closed.last_reasons.clear()
         return lines

@@ -1,8 +1,9 @@
 """The server's side of one connection: frames in, responses out in request order, within limits.
 
-A connection stops reading while the peer does not read, or while too many of its requests or bytes
-are in flight. Bytes that are no request close it, with a line in the log. It does not know what a
-request means.
+Kafka answers the requests of a connection in the order in which they came, and so do we: a response
+that is ready waits for those of earlier requests. A connection stops reading while the peer does
+not read, or while too many of its requests or bytes are in flight. Bytes that are not a request
+close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
@@ -21,48 +22,55 @@ from apportion.wire.table import (
     encode_response,
 )
 
-# no request but Produce is larger: read, its small parts take many times their size
-WITHOUT_RECORDS_BYTES = 16 << 20
+# Only Produce may be larger: decoded, the many small parts of another request would take many times
+# the memory of its bytes.
+MAX_BYTES_WITHOUT_RECORDS = 16 << 20
 PRODUCE = 0
-GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up to this size
+# Responses to requests that arrived together are written together, up to this size.
+COLLECTED_BYTES = 1 << 16
 
 
 class ResponseSlot:
-    """One request in the order of responses. answer: the encoded response; None until it is
-    known.
+    """One request in flight, in the order in which the responses must leave.
+
+    encoded: the parts of the encoded response; None until there is one.
     """
 
-    __slots__ = ("answer", "api", "correlation_id", "size_bytes", "version")
+    __slots__ = ("api", "correlation_id", "encoded", "size_bytes", "version")
 
     def __init__(self, incoming: DecodedRequest, size_bytes: int) -> None:
         self.api: Api = incoming.api
         self.version = incoming.version
         self.correlation_id = incoming.correlation_id
         self.size_bytes = size_bytes
-        self.answer: list[Any] | None = None
+        self.encoded: list[Any] | None = None
 
 
 class RequestReceiver(Protocol):
-    """What a connection needs of its server."""
+    """What a connection needs of its server, which is `Server`."""
 
     settings: BrokerSettings
 
-    def opened(self, connection: "ServerConnection") -> bool:
+    def connection_opened(self, connection: "ServerConnection") -> bool:
         """Count the connection; return False if there are too many, so that it must close."""
         ...
 
-    def ask(
+    def submit(
         self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller
     ) -> Ticket:
-        """Take a request; `connection.answer(slot, body)` is called once, perhaps before this
-        returns.
+        """Hand a request to the broker; return the ticket that names it until it is answered.
+
+        The server calls `connection.send_response(slot, body)` once, perhaps before this returns.
         """
         ...
 
-    def closed(
-        self, connection: "ServerConnection", tickets: tuple[Ticket, ...], why: str | None
+    def connection_closed(
+        self, connection: "ServerConnection", tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
-        """Drop the tickets of a closed connection. why: set if the peer's bytes closed it."""
+        """Forget the unanswered requests of a closed connection.
+
+        reason: why we closed it; empty if the peer did.
+        """
         ...
 
 
@@ -70,135 +78,141 @@ class ServerConnection(asyncio.Protocol):
     """The asyncio protocol of one client connection."""
 
     __slots__ = (
-        "_backlog",
         "_caller",
-        "_desk",
+        "_close_reason",
         "_frames",
-        "_gathering",
         "_inflight_bytes",
+        "_is_collecting",
         "_is_finishing",
         "_is_reading",
-        "_out",
-        "_out_bytes",
-        "_peer_reads",
-        "_slots",
+        "_peer_is_reading",
+        "_pending",
+        "_receiver",
         "_tickets",
         "_transport",
-        "_why",
+        "_unwritten",
+        "_unwritten_bytes",
+        "_waiting_frames",
         "host",
         "peer",
     )
 
-    def __init__(self, desk: RequestReceiver) -> None:
-        self._desk = desk
-        self._frames = FrameSplitter(desk.settings.socket_request_max_bytes)
-        self._backlog: deque[bytes] = deque()  # whole frames that may not start yet
-        # requests without an answer on its way, oldest first
-        self._slots: deque[ResponseSlot] = deque()
+    def __init__(self, receiver: RequestReceiver) -> None:
+        self._receiver = receiver
+        self._frames = FrameSplitter(receiver.settings.socket_request_max_bytes)
+        self._waiting_frames: deque[bytes] = deque()  # whole requests that may not start yet
+        # requests whose response was not written, oldest first
+        self._pending: deque[ResponseSlot] = deque()
         self._tickets: dict[ResponseSlot, Ticket] = {}
         self._inflight_bytes = 0
-        self._peer_reads = True
+        self._peer_is_reading = True
         self._is_reading = True
         self._is_finishing = False
-        self._gathering = False
-        self._out: list[Any] = []
-        self._out_bytes = 0
-        self._why: str | None = None
+        self._is_collecting = False
+        self._unwritten: list[Any] = []
+        self._unwritten_bytes = 0
+        self._close_reason: str | None = None
         self._caller = Caller("", "")
         self._transport: Any = None
         self.peer = self.host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Learn the peer's address; close the connection if there are too many."""
+        """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
         peer = transport.get_extra_info("peername")
         host = peer[0] if isinstance(peer, tuple) and peer else "?"
         self.host = str(host)
         self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
         self._caller = Caller("", f"/{host}")
-        if not self._desk.opened(self):
+        if not self._receiver.connection_opened(self):
             self._close("there are too many connections")
 
     def data_received(self, data: bytes) -> None:
-        """Start the requests that `data` completes, as far as the limits allow."""
+        """Split `data` into requests and start as many as the limits allow."""
         try:
-            self._backlog.extend(self._frames.feed(data))
+            self._waiting_frames.extend(self._frames.feed(data))
         except DecodeError as error:
             self._close(str(error))
-        self.go_on()
+        self.start_requests()
 
-    def go_on(self) -> None:
-        """Start the frames that wait, as far as the limits allow, and write the responses that are
-        ready.
+    def start_requests(self) -> None:
+        """Start waiting requests as far as the limits allow, and write the responses to them.
+
+        While a request must wait, the socket is not read: TCP's flow control stops the peer.
         """
         if self._is_finishing:
             return
-        backlog = self._backlog
-        self._gathering = True
-        while backlog and self._has_room(len(backlog[0])) and self._why is None:
-            self._start(backlog.popleft())
-            if self._out_bytes >= GATHERED_BYTES:
-                self._write()  # which may find that the peer does not read
-        self._gathering = False
+        waiting_frames = self._waiting_frames
+        self._is_collecting = True
+        while (
+            waiting_frames
+            and self._may_start(len(waiting_frames[0]))
+            and self._close_reason is None
+        ):
+            self._start(waiting_frames.popleft())
+            if self._unwritten_bytes >= COLLECTED_BYTES:
+                self._write()  # may call pause_writing: then no further request starts
+        self._is_collecting = False
         self._write()
-        if self._why is not None:
+        if self._close_reason is not None:
             self._transport.close()
-        elif self._is_reading != (not backlog):
-            self._is_reading = not backlog
+        elif self._is_reading != (not waiting_frames):
+            self._is_reading = not waiting_frames
             (
                 self._transport.resume_reading
                 if self._is_reading
                 else self._transport.pause_reading
             )()
 
-    def answer(self, slot: ResponseSlot, body: Any) -> None:
-        """Send a response after those of all earlier requests. body: None where the request has no
-        response.
+    def send_response(self, slot: ResponseSlot, body: Any) -> None:
+        """Send a response after those of all earlier requests.
+
+        body: None for a request that has no response, which is Produce with acks=0.
         """
         self._tickets.pop(slot, None)
-        slot.answer = (
+        slot.encoded = (
             []
             if body is None
             else encode_response(slot.api, slot.version, slot.correlation_id, body)
         )
-        slots = self._slots
-        while slots and slots[0].answer is not None:
-            ready = slots.popleft()
-            for part in ready.answer or ():
-                self._out.append(part)
-                self._out_bytes += len(part)
+        pending = self._pending
+        while pending and pending[0].encoded is not None:
+            ready = pending.popleft()
+            for part in ready.encoded or ():
+                self._unwritten.append(part)
+                self._unwritten_bytes += len(part)
             self._inflight_bytes -= ready.size_bytes
-        if not self._gathering:
+        if not self._is_collecting:
             self._write()
-            if self._backlog:
-                asyncio.get_running_loop().call_soon(self.go_on)
+            if self._waiting_frames:
+                asyncio.get_running_loop().call_soon(self.start_requests)
 
     def pause_writing(self) -> None:
-        """Start no further request: the peer does not read fast enough."""
-        self._peer_reads = False
+        """Start no further request: the peer does not read fast enough (asyncio's callback)."""
+        self._peer_is_reading = False
 
     def resume_writing(self) -> None:
-        """Start requests again: the peer has read."""
-        self._peer_reads = True
-        asyncio.get_running_loop().call_soon(self.go_on)
+        """Start requests again: the peer has read (asyncio's callback)."""
+        self._peer_is_reading = True
+        asyncio.get_running_loop().call_soon(self.start_requests)
 
-    def connection_lost(self, error: Exception | None) -> None:
-        """Drop what waits for this connection."""
-        self._why = self._why or ""
-        self._backlog.clear()
-        self._out.clear()
-        self._slots.clear()
-        self._desk.closed(self, tuple(self._tickets.values()), self._why)
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Drop everything that waits for this connection."""
+        self._close_reason = self._close_reason or ""
+        self._waiting_frames.clear()
+        self._unwritten.clear()
+        self._pending.clear()
+        self._receiver.connection_closed(self, tuple(self._tickets.values()), self._close_reason)
         self._tickets.clear()
 
-    def finish(self) -> None:
+    def stop_reading(self) -> None:
         """Start no further request; those in flight are still answered."""
         self._is_finishing = True
-        self._backlog.clear()
+        self._waiting_frames.clear()
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
-    def hang_up(self) -> None:
+    def close_after_writes(self) -> None:
         """Close the connection after the responses that are ready."""
         self._transport.close()
 
@@ -206,59 +220,65 @@ class ServerConnection(asyncio.Protocol):
         """Close the connection now; what the peer has not read is lost."""
         self._transport.abort()
 
-    def _has_room(self, size_bytes: int) -> bool:
-        settings = self._desk.settings
+    def _may_start(self, size_bytes: int) -> bool:
+        """Return whether the limits allow to start a request of this size.
+
+        If no other request is in flight, one of any size is allowed.
+        """
+        settings = self._receiver.settings
         if (
-            not self._peer_reads
-            or len(self._slots) >= settings.apportion_connection_max_inflight_requests
+            not self._peer_is_reading
+            or len(self._pending) >= settings.apportion_connection_max_inflight_requests
         ):
             return False
         return (
-            not self._slots
+            not self._pending
             or self._inflight_bytes + size_bytes <= settings.apportion_connection_max_inflight_bytes
         )
 
     def _start(self, frame: bytes) -> None:
+        """Decode one request and hand it to the server; bytes that are no request close us."""
         try:
-            _refuse_swollen(frame)
+            _refuse_oversized(frame)
             incoming = decode_request(frame)
         except DecodeError as error:
-            self._why = str(error)
+            self._close_reason = str(error)
             return
         slot = ResponseSlot(incoming, len(frame))
-        self._slots.append(slot)
+        self._pending.append(slot)
         self._inflight_bytes += slot.size_bytes
-        # ApiVersions from the future is answered in the oldest version, which every client reads
+        # KIP-511: an ApiVersions request of a version that we do not know is answered in version 0,
+        # which every client can read, with UNSUPPORTED_VERSION and the versions that we know.
         if incoming.body is None:
             slot.version = 0
-            self.answer(slot, api_versions_response(Code.UNSUPPORTED_VERSION))
+            self.send_response(slot, api_versions_response(Code.UNSUPPORTED_VERSION))
             return
         caller = self._caller
         if caller.client_id != incoming.client_id:
             caller = self._caller = Caller(incoming.client_id, caller.host)
-        ticket = self._desk.ask(self, slot, incoming.body, caller)
-        if slot.answer is None:
+        ticket = self._receiver.submit(self, slot, incoming.body, caller)
+        if slot.encoded is None:
             self._tickets[slot] = ticket
 
     def _write(self) -> None:
-        out = self._out
-        if not out or self._transport.is_closing():
+        parts = self._unwritten
+        if not parts or self._transport.is_closing():
             return
-        self._out, self._out_bytes = [], 0
-        if len(out) == 1:
-            self._transport.write(out[0])
+        self._unwritten, self._unwritten_bytes = [], 0
+        if len(parts) == 1:
+            self._transport.write(parts[0])
         else:
-            self._transport.writelines(out)
+            self._transport.writelines(parts)
 
-    def _close(self, why: str) -> None:
-        self._why = why
+    def _close(self, reason: str) -> None:
+        self._close_reason = reason
         self._transport.close()
 
 
-def _refuse_swollen(frame: bytes) -> None:
-    """Raise DecodeError for a request that is far larger than its API can need."""
-    if len(frame) > WITHOUT_RECORDS_BYTES and (key := request_header(frame)[0]) != PRODUCE:
+def _refuse_oversized(frame: bytes) -> None:
+    """Raise DecodeError for a request other than Produce that is larger than any can need to be."""
+    if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
         raise DecodeError(
-            f"a request of API {key} has {len(frame)} bytes; {WITHOUT_RECORDS_BYTES} are "
+            f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
             "allowed without records"
         )

@@ -12,17 +12,17 @@ from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.broker_options import BrokerOptions
 from apportion.server.server import Server, loop_factory
 
-START_SECONDS = 60
-ADDRESS = (
+START_TIMEOUT_S = 60
+ADDRESS_REMEDY = (
     "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and "
     "`bootstrap` has the address"
 )
-DIRECTORY = "give the directory as data_dir"
-INSTEAD = {  # what people write, with underscores -> what to do
+DIRECTORY_REMEDY = "give the directory as data_dir"
+REMEDIES = {  # what people try as a setting -> what to do instead
     **dict.fromkeys(
-        ("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS
+        ("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS_REMEDY
     ),
-    **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY),
+    **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY_REMEDY),
     "topics": (
         "topics are made by any Kafka admin client once the broker runs, or by the first use "
         "of their names, "
@@ -32,27 +32,31 @@ INSTEAD = {  # what people write, with underscores -> what to do
 
 
 class EmbeddedBroker:
-    """A running broker, from the moment it is made; `bootstrap` is where clients reach it. `close`,
-    or the `with` block, ends it.
+    """A broker in this process; it runs from its creation until `close` or the end of a `with`.
 
-    data_dir: where topics and groups live; None for a directory that is deleted at the end.
-    Settings bear Kafka's names with underscores for dots: `EmbeddedBroker(num_partitions=3,
+    bootstrap: the address for clients, as host:port.
+    data_dir: the directory of topics and groups; None for one that is deleted at the end.
+    settings: Kafka's, with underscores for dots: `EmbeddedBroker(num_partitions=3,
     group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
+    Raises SettingRefused, OSError where the address is in use, and DiskError where another broker
+    has the directory.
     """
 
     def __init__(
         self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]
     ) -> None:
         for name in settings:
-            if (instead := INSTEAD.get(name.replace(".", "_"))) is not None:
+            if (remedy := REMEDIES.get(name.replace(".", "_"))) is not None:
                 raise SettingRefused(
-                    f"there is no setting {name!r} of an EmbeddedBroker: {instead}."
+                    f"there is no setting {name!r} of an EmbeddedBroker: {remedy}."
                 )
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
-        self._own_dir = (
+        self._temporary_directory = (
             tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         )
-        self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
+        self._data_dir = (
+            self._temporary_directory.name if self._temporary_directory else str(data_dir)
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
         self._started = threading.Event()
@@ -60,15 +64,15 @@ class EmbeddedBroker:
         self.bootstrap = ""
         self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
         self._thread.start()
-        if not self._started.wait(START_SECONDS):
+        if not self._started.wait(START_TIMEOUT_S):
             raise TimeoutError(
-                f"the broker on {self._data_dir} has not started within {START_SECONDS} seconds"
+                f"the broker on {self._data_dir} has not started within {START_TIMEOUT_S} seconds"
             )
         self._raise_failure()
 
     def __repr__(self) -> str:
-        ended = "" if self._thread.is_alive() else ", ended"
-        return f"<EmbeddedBroker at {self.bootstrap}{ended}>"
+        state = "" if self._thread.is_alive() else ", ended"
+        return f"<EmbeddedBroker at {self.bootstrap}{state}>"
 
     def __enter__(self) -> Self:
         if not self._thread.is_alive():
@@ -87,20 +91,22 @@ class EmbeddedBroker:
         self.close()
 
     def close(self) -> None:
-        """The broker has stopped: everything written is on the disk, and a directory of its own is
-        gone. Twice is once.
+        """Stop the broker: everything written is durable, and a directory of its own is deleted.
+
+        Does nothing if the broker has stopped.
         """
         if self._loop is not None and self._server is not None and self._thread.is_alive():
-            with suppress(RuntimeError):  # the loop has ended by itself at this very moment
+            with suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
-        self._discard()
+        self._delete_temporary_directory()
 
     def _run(self) -> None:
+        """Run the broker's event loop, on the broker's thread."""
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve())
-        # told to whoever waits in __init__, or raised in this thread if nobody does
+        # Before the start is done, __init__ waits and raises the error in its caller's thread.
         except BaseException as error:
             if self._started.is_set():
                 raise
@@ -118,9 +124,9 @@ class EmbeddedBroker:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             self._thread.join()
-            self._discard()
+            self._delete_temporary_directory()
             raise self._failure
 
-    def _discard(self) -> None:
-        if self._own_dir is not None:
-            self._own_dir.cleanup()
+    def _delete_temporary_directory(self) -> None:
+        if self._temporary_directory is not None:
+            self._temporary_directory.cleanup()

@@ -1,4 +1,8 @@
-"""A broker on a socket: one data directory, one Node, one loop."""
+"""One running broker: a listening socket, a data directory, and the Node that answers requests.
+
+The server is the driver's other half: `LoopDriver` feeds the node with events, and the server turns
+requests into events and replies into bytes. It decides in which order a start and a stop go.
+"""
 
 import asyncio
 import logging
@@ -20,67 +24,72 @@ from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnec
 from apportion.server.connection import ResponseSlot, ServerConnection
 from apportion.store.files import RealDisk
 
-LOG = logging.getLogger("apportion.server")
+log = logging.getLogger("apportion.server")
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-FRESH_BYTES = 16
-BACKLOG = 1024  # connections that may wait to be accepted
-# how long a stopping broker waits, in all, for peers to read what they were answered
+FRESH_ID_BYTES = 16
+ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen(2)
+# How long a stopping broker waits, in all, for peers to read their last responses.
 DRAIN_SECONDS = 2
-ACCEPTING_PASSES = 2  # of the loop, from a connection that is accepted to one that is opened
+# Passes of the event loop from an accepted socket to `connection_made`.
+ACCEPTING_PASSES = 2
 
 
 class Server:
-    """One running broker. `start` recovers, then listens; `stop` answers what can be answered and
-    leaves a clean directory.
+    """One running broker, on the event loop that calls `start`.
+
+    `start` recovers and then listens; `stop` answers what is in flight and closes the directory.
     """
 
     def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
         self.settings = settings
         self._disk = RealDisk(data_dir)
-        self._waiting: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
+        self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
         self._connections: dict[ServerConnection, None] = {}
         self._last_ticket = 0
-        self._random = b""
-        self._random_at = 0
+        self._random_bytes = b""
+        self._random_used = 0
         self._listener: asyncio.Server | None = None
         self._stopping = asyncio.Event()
-        self._unconnected = asyncio.Event()  # no connection is open
-        self._unconnected.set()
-        self._is_deaf = False  # who connects is not served any more
+        self._all_closed = asyncio.Event()  # set while no connection is open
+        self._all_closed.set()
+        self._is_closing = False
         self._failure: Exception | None = None
-        self._closings = ClosedConnectionLog()
-        self._has_counted = False  # for the last time
-        self._next_count: asyncio.TimerHandle | None = None
+        self._closed_log = ClosedConnectionLog()
+        self._has_logged_last_counts = False
+        self._summary_timer: asyncio.TimerHandle | None = None
         self._driver: LoopDriver
 
     async def start(self) -> Address:
-        """The broker has recovered and listens; the address that clients may use.
+        """Recover, listen, and return the address that clients are to use.
 
-        Errors: DiskError when another broker has the directory or it cannot be used, OSError when
-        the address cannot be had; the directory is free again then.
+        Raises DiskError if another broker has the directory or it cannot be used, and OSError if
+        the address cannot be bound; the directory is unlocked again then.
         """
         loop = asyncio.get_running_loop()
         self._disk.lock()
+        # The socket is bound before recovery, so that a wrong address fails at once; connections
+        # are accepted only after it.
         with ExitStack() as undo:
             undo.callback(self._disk.close)
             host, port = host_and_port(self.settings.listeners)
-            bound = bound_socket(host, port)
-            undo.callback(bound.close)
-            address = advertised(self.settings, host, bound.getsockname()[1])
+            listener = bind_socket(host, port)
+            undo.callback(listener.close)
+            address = advertised_address(self.settings, host, listener.getsockname()[1])
             self._recover(address, loop)
             self._listener = await loop.create_server(
-                lambda: ServerConnection(self), sock=bound, backlog=BACKLOG
+                lambda: ServerConnection(self), sock=listener, backlog=ACCEPT_BACKLOG
             )
             undo.pop_all()
         return address
 
     def end(self) -> None:
-        """`run_until_ended` returns. To be called on the loop's thread."""
+        """Let `run_until_ended` return. Must be called on the loop's thread."""
         self._stopping.set()
 
     async def run_until_ended(self) -> None:
-        """The broker has served until `end`, and stopped. What made it unable to go on, if anything
-        did, is raised.
+        """Serve until `end` is called, then stop.
+
+        Raises the error that made the node unable to go on, if one did.
         """
         await self._stopping.wait()
         await self.stop()
@@ -88,143 +97,151 @@ class Server:
             raise self._failure
 
     async def stop(self) -> None:
-        """Nothing is accepted, every connection is closed, everything written is on the disk, and
-        the directory is free.
+        """Close the listener and every connection, make all records durable, unlock the directory.
 
-        What peers were answered goes out first, but for those that need longer than DRAIN_SECONDS
-        to read it. What else they asked is not read.
+        Requests in flight are answered first; no further ones are read. A peer that does not read
+        its responses within DRAIN_SECONDS loses them.
         """
         if self._listener is not None:
             self._listener.close()
-        self._is_deaf = True
+        self._is_closing = True
         for connection in self._connections:
-            connection.finish()  # or a busy client would keep the disk busy for ever
+            connection.stop_reading()  # else a busy client would keep the driver from being idle
         await self._driver.idle()
         for connection in list(self._connections):
-            connection.hang_up()
+            connection.close_after_writes()
         await self._driver.stop()
         self._disk.close()
-        await self._drain()
-        self._has_counted = True
-        if self._next_count is not None:
-            self._next_count.cancel()
-            self._next_count = None
-            self._warn(*self._closings.counted())
+        await self._close_connections()
+        self._has_logged_last_counts = True
+        if self._summary_timer is not None:
+            self._summary_timer.cancel()
+            self._summary_timer = None
+            self._warn(*self._closed_log.take_summary())
 
-    def opened(self, connection: ServerConnection) -> bool:
-        """See Desk."""
+    def connection_opened(self, connection: ServerConnection) -> bool:
+        """Register a new connection; return False if there are more than max.connections."""
         self._connections[connection] = None
-        self._unconnected.clear()
-        if self._is_deaf:
-            connection.finish()
-            connection.hang_up()
+        self._all_closed.clear()
+        if self._is_closing:  # accepted before the listener was closed
+            connection.stop_reading()
+            connection.close_after_writes()
         return len(self._connections) <= self.settings.max_connections
 
-    def ask(
+    def submit(
         self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
     ) -> Ticket:
-        """See Desk."""
+        """Post a request to the node, and remember which connection waits for its reply."""
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
-        self._waiting[ticket] = (connection, slot)
-        self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh()))
+        self._unanswered[ticket] = (connection, slot)
+        self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
         return ticket
 
-    def closed(
-        self, connection: ServerConnection, tickets: tuple[Ticket, ...], why: str | None
+    def connection_closed(
+        self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
-        """See Desk."""
+        """Forget a closed connection, and tell the node which of its requests wait for nothing."""
         self._connections.pop(connection, None)
         if not self._connections:
-            self._unconnected.set()
-        if why:
-            line = self._closings.line_or_none(connection.host, connection.peer, readable(why))
+            self._all_closed.set()
+        if reason:
+            line = self._closed_log.line_or_none(connection.host, connection.peer, readable(reason))
             if line is not None:
                 self._warn(line)
-            self._count_in_a_minute()
+            self._schedule_summary()
         if tickets:
             for ticket in tickets:
-                self._waiting.pop(ticket, None)
+                self._unanswered.pop(ticket, None)
             self._driver.post(Gone(tickets))
 
     def _warn(self, *lines: str) -> None:
         for line in lines:
-            LOG.warning("%s", line)
+            log.warning("%s", line)
 
-    def _count_in_a_minute(self) -> None:
-        """Have what is closed from now on counted in the log in a minute; a server that has stopped
-        counts no more.
-        """
-        if self._next_count is None and self._closings and not self._has_counted:
-            self._next_count = asyncio.get_running_loop().call_later(
-                SUMMARY_INTERVAL_S, self._count_closings
+    def _schedule_summary(self) -> None:
+        """Log the counts of closed connections in a minute, unless that is scheduled already."""
+        if self._summary_timer is None and self._closed_log and not self._has_logged_last_counts:
+            self._summary_timer = asyncio.get_running_loop().call_later(
+                SUMMARY_INTERVAL_S, self._log_summary
             )
 
-    def _count_closings(self) -> None:
-        self._next_count = None
-        self._warn(*self._closings.counted())
-        self._count_in_a_minute()
+    def _log_summary(self) -> None:
+        self._summary_timer = None
+        self._warn(*self._closed_log.take_summary())
+        self._schedule_summary()
 
-    async def _drain(self) -> None:
-        """No connection is left: a loop that ends under an open one cannot close it any more."""
+    async def _close_connections(self) -> None:
+        """Wait until every connection is closed, and abort those that take too long.
+
+        A connection that is open when the event loop ends can never be closed.
+        """
         for _ in range(ACCEPTING_PASSES):
             await asyncio.sleep(0)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._unconnected.wait(), DRAIN_SECONDS)
+            await asyncio.wait_for(self._all_closed.wait(), DRAIN_SECONDS)
         for connection in list(self._connections):
             connection.abort()
-        await self._unconnected.wait()
+        await self._all_closed.wait()
 
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
-        """The node is as the disk says, and everything that it could tell of is durable."""
+        """Create the node from the data directory, and make all that it has read durable."""
         node = Node(self._disk, self.settings, address)
         self._driver = LoopDriver(
-            node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop
+            node, sync=self._disk.sync, carry_out=self._perform, broken=self._fail, loop=loop
         )
-        for action in node.start(now(), self._fresh()):
-            # nobody is served before this is on the disk, and there is no start if it cannot be
+        for action in node.start(now(), self._fresh_id()):
+            # No client may see records that a crash could still lose, so this flush is waited for;
+            # if it fails, the broker does not start.
             if type(action) is Flush:
                 self._disk.sync(action.paths)
                 self._driver.post(Flushed(action.flush_seq))
             else:
-                self._carry_out(action)
+                self._perform(action)
 
-    def _carry_out(self, action: Any) -> None:
+    def _perform(self, action: Any) -> None:
+        """Perform one action of the node that is not the driver's own: a reply or a log line."""
         if type(action) is Reply:
-            place = self._waiting.pop(action.ticket, None)
-            if place is not None:
-                self._answer(place[0], place[1], action.body)
+            # None: the connection was closed before its request was answered.
+            if (waiting := self._unanswered.pop(action.ticket, None)) is not None:
+                connection, slot = waiting
+                self._send_response(connection, slot, action.body)
         elif type(action) is Note:
-            LOG.log(LEVELS[action.level], "%s", readable(action.text))
+            log.log(LEVELS[action.level], "%s", readable(action.text))
 
-    def _break(self, error: Exception) -> None:
-        LOG.error("the broker cannot go on and ends: %r", error)
+    def _fail(self, error: Exception) -> None:
+        """End the broker: the driver could not undo a failed step, or the disk has failed."""
+        log.error("the broker cannot go on and ends: %r", error)
         self._failure = error
         self._stopping.set()
 
-    def _answer(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
-        """The answer is on its way. One that cannot be written is our mistake: it costs that
-        connection and nothing else.
+    def _send_response(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
+        """Send a response; if it cannot be encoded, close that connection alone.
+
+        Such a response is a bug of ours, and other connections must not suffer from it.
         """
         try:
-            connection.answer(slot, body)
+            connection.send_response(slot, body)
         except Exception as error:
-            LOG.error(
+            log.error(
                 "could not answer %s v%d of %s: %r",
                 slot.api.name,
                 slot.version,
                 connection.peer,
                 error,
             )
-            connection.hang_up()
+            connection.close_after_writes()
 
-    def _fresh(self) -> bytes:
-        """16 random bytes, drawn from the system a page at a time."""
-        start = self._random_at
-        if start == len(self._random):
-            self._random, start = os.urandom(256 * FRESH_BYTES), 0
-        self._random_at = start + FRESH_BYTES
-        return self._random[start : self._random_at]
+    def _fresh_id(self) -> bytes:
+        """Return 16 random bytes, for the ids that a request may need (`Arrived.fresh`).
+
+        Random bytes are taken from the system in blocks: a call for each request would be slow.
+        """
+        start = self._random_used
+        if start == len(self._random_bytes):
+            self._random_bytes, start = os.urandom(256 * FRESH_ID_BYTES), 0
+        self._random_used = start + FRESH_ID_BYTES
+        return self._random_bytes[start : self._random_used]
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -236,22 +253,26 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that has the address but does not listen yet. OSError that names the address."""
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    bound.setblocking(False)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to the address but does not listen yet.
+
+    Raises OSError with the address in its message.
+    """
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, port))
+        listener.bind((host, port))
     except OSError as error:
-        bound.close()
+        listener.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
-    return bound
+    return listener
 
 
-def advertised(settings: BrokerSettings, host: str, port: int) -> Address:
-    """What clients are told: advertised.listeners, else the bound address, else (bound to all) this
-    machine's name.
+def advertised_address(settings: BrokerSettings, host: str, port: int) -> Address:
+    """Return the address that Metadata gives to clients.
+
+    It is advertised.listeners, else the bound address; where that is a wildcard, this host's name.
     """
     if settings.advertised_listeners:
         return Address(*host_and_port(settings.advertised_listeners))

@@ -1,5 +1,4 @@
-"""Spark queries that are members of a Kafka consumer group: the source, the exactly-once writers,
-the guard.
+"""Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
 exactly-once writer for Delta tables.

@@ -1,10 +1,12 @@
-"""A Spark query's member: runs the batch rule, answering its queries from the session and the
-cluster.
+"""The group member behind one Spark query: a driver of the batch rule.
 
-The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for
-the next batch after it has committed the last one, so the span that comes back as `previous` is in
-the sink: the batch rule builds on that. This module decides how long to retry; it reads no record
-and does not decide what is read.
+`member/batch/rule.py` decides what a micro-batch reads. It is a generator: it yields queries, and
+this module answers each one from the membership, from the cluster or from what the writers
+reported. The heartbeat thread of the membership receives a new target assignment at any time; only
+`next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
+one before, so the span that comes back as `previous` is in the sink: the batch rule builds on that.
+
+What is decided here is how long to retry, and when an error ends the query. No record is read here.
 """
 
 import logging
@@ -58,14 +60,16 @@ from apportion.spark.group_description import (
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
 
-FIRST_ANSWER_LIMIT_S = 60.0
-# a new query waits so long for its place: else Spark would begin with an empty batch
-FIRST_PLACE_WAIT_S = 3.0
-STANDSTILL_LIMIT_S = 120.0
-GOODBYE_MS = 3_000
+# A query that has never had an assignment fails after this time.
+FIRST_ASSIGNMENT_TIMEOUT_S = 60.0
+# A new query waits this long for its first assignment: else Spark would begin with an empty batch.
+FIRST_ASSIGNMENT_WAIT_S = 3.0
+# A query that has had an assignment fails after this time, where waiting longer cannot help.
+NO_PROGRESS_TIMEOUT_S = 120.0
+LEAVE_TIMEOUT_MS = 3_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
-NO_BROKER = (
+NO_CONNECTION_REMEDY = (
     "; see that a broker listens there and can be reached from this host, or give another "
     "kafka.bootstrap.servers"
 )
@@ -75,138 +79,153 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchMember:
-    """A member of the group that reads in spans.
+    """A member of the query's group, which plans one offset range for each micro-batch.
 
-    It joins once the group is known to be this query's.
+    It joins when the batch rule says so: after the group is known to belong to this query's sink.
+    Every method runs on the thread on which Spark plans micro-batches; heartbeats have their own.
     """
 
     def __init__(self, options: SourceOptions) -> None:
-        """The member joins on a thread of its own, once the group is known to be this query's."""
         self.options = options
         self.cluster = Cluster(
             options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
         )
-        self.session = self._new_session()
+        self.membership = self._new_membership()
         self.planner = BatchPlanner(
             options.topics,
             checkpoint=uuid4().hex,
             starting=options.starting,
             fail_on_data_loss=options.fail_on_data_loss,
         )
-        self._caps: dict[TopicIdPartition, int] | None = None
-        self._failing_since_s: float | None = None  # since when nothing can be planned
-        self._began_s = self._answered_s = monotonic()
+        # By partition, the end offset that trigger(availableNow=True) stops at.
+        self._end_limits: dict[TopicIdPartition, int] | None = None
+        self._failing_since_s: float | None = None  # since when no batch could be planned
+        self._started_s = self._last_returned_s = monotonic()
         self._last_logged = ""
         self._has_joined = False
-        self._has_stale_reports = True  # something that writers have said may lie about
+        # True at first: a process that was lost may have left reports of its writers.
+        self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_session(self) -> GroupMembership:
+    def _new_membership(self) -> GroupMembership:
         return GroupMembership(
             self.cluster, self.options.group, self.options.topics, **self.options.membership()
         )
 
-    def close(self, timeout_ms: int = GOODBYE_MS) -> None:
+    def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
-            self.session.leave(timeout_ms)
+            self.membership.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
-        """Tell the session that Spark has asked for a batch (max.poll.interval.ms)."""
+        """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
         if self._has_joined:
-            self.session.touch()
+            self.membership.touch()
 
     def stop_at_present_ends(self) -> None:
-        """Read no partition beyond its present end from now on (`trigger(availableNow=True)`)."""
-        retry_timer = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
+        """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
+        timer = RetryTimer(int(NO_PROGRESS_TIMEOUT_S * 1000))
         while True:
             try:
                 topics = subscribed_topics(self.cluster, self.options)
-                places = [place for topic in topics.values() for place in partitions_of(topic)]
-                self._caps = self.cluster.list_offsets(places, LATEST, timeout_ms=CALL_TIMEOUT_MS)
+                partitions = [
+                    partition for topic in topics.values() for partition in partitions_of(topic)
+                ]
+                self._end_limits = self.cluster.list_offsets(
+                    partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
+                )
                 return
             except (Refused, Disconnected) as error:
-                retry_timer.pause(
+                timer.pause(
                     MembershipFailed(
                         f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"
                     )
                 )
 
     def next_span(self, previous: Span, limit: int | None) -> Span:
-        """Return the span after `previous`.
+        """Return the span to read after `previous`, for Spark's latestOffset.
 
-        `previous` itself if nothing is new or nothing can be planned now.
+        Returns `previous` itself if there is nothing new, or if nothing can be planned now. After
+        `stop_at_present_ends` an unchanged span ends the query, so then it is returned only when
+        everything is known to be read.
 
-        With `stop_at_present_ends` an unchanged span means that everything is read, so it is
-        returned only once that is certain. Raises DataLoss, MembershipFailed, AnotherSink.
+        limit: maxOffsetsPerTrigger. Raises DataLoss, MembershipFailed, AnotherSink.
         """
         self._warn_of_long_batch()
         try:
             return self._plan_with_retries(previous, limit)
         finally:
-            self._answered_s = monotonic()
+            self._last_returned_s = monotonic()
 
     def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
-        share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
+        """Plan the next span; while that fails for now, retry, or return `previous` to Spark."""
+        deadline_ms = now().mono_ms + int(NO_PROGRESS_TIMEOUT_S * 1000)
         while True:
             self.touch()
             try:
-                following = self._run(self.planner.plan_next(previous, limit, self._caps))
+                following = self._run(self.planner.plan_next(previous, limit, self._end_limits))
                 if (
-                    self._caps is not None
+                    self._end_limits is not None
                     and not following.question_number
                     and following.end_offsets() == previous.end_offsets()
                 ):
-                    self._run(self.planner.require_full_assignment(share_until_ms))
+                    # Spark takes an unchanged span for the end: no partition may be on its way.
+                    self._run(self.planner.require_full_assignment(deadline_ms))
                 self._failing_since_s = None
                 self._log("")
                 self._delete_stale_reports(previous)
-                if following == previous and self._caps is None:
-                    self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
+                if following == previous and self._end_limits is None:
+                    self.membership.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotReady, Refused, Disconnected) as error:
-                late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
-                # that a join takes a moment is no news
-                if self.planner.planned_incarnation or late:
+                is_late = monotonic() - self._started_s > FIRST_ASSIGNMENT_WAIT_S
+                # Every join takes a moment: a new query does not warn of it.
+                if self.planner.planned_incarnation or is_late:
                     self._log(str(error))
-                self._raise_if_stuck(error)
-                answers = self._caps is None and (bool(previous.ranges) or late)
-                self.session.wait_for_change(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
-                if answers:
+                self._raise_if_hopeless(error)
+                # With end limits, returning `previous` would say that all is read.
+                may_skip = self._end_limits is None and (bool(previous.ranges) or is_late)
+                self.membership.wait_for_change(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
+                if may_skip:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
                 raise type(failed)(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[TopicIdPartition, int]:
-        """Return where each owned partition ended when last looked at."""
+        """Return the last known end offset of each owned partition."""
         return dict(self.planner.ends)
 
-    def _run(self, asking: QueryGenerator[T]) -> T:
-        """Run a rule: put each of its queries to the cluster or the session, and return its
-        result.
+    def _run(self, rule: QueryGenerator[T]) -> T:
+        """Run a rule to its end and return its result, answering each query that it yields.
+
+        An error of the cluster is raised inside the rule, which may handle it.
         """
         try:
-            ask = next(asking)
+            query = next(rule)
             while True:
                 try:
-                    answer = ANSWERS[type(ask)](self, ask)
+                    answer = ANSWERS[type(query)](self, query)
                 except (Refused, Disconnected) as error:
-                    ask = asking.throw(error)
+                    query = rule.throw(error)
                 else:
-                    ask = asking.send(answer)
+                    query = rule.send(answer)
         except StopIteration as end:
             return cast("T", end.value)
 
-    def _read_report(self, previous: Span) -> WriterReport:
-        """Return what the writers reported of that span."""
-        told = handover.read_reports(previous)
-        self._has_stale_reports = self._has_stale_reports or told != NO_REPORT
-        self._last_report = told
-        return told
+    def _read_writer_report(self, previous: Span) -> WriterReport:
+        """Return what the writers reported about the batch of this span."""
+        report = handover.read_reports(previous)
+        self._has_stale_reports = self._has_stale_reports or report != NO_REPORT
+        self._last_report = report
+        return report
 
     def _delete_stale_reports(self, previous: Span) -> None:
-        """Delete reports of earlier spans, once a span without a report carries what they said."""
+        """Delete the reports of earlier spans, unless a restart may still need them.
+
+        Spark has stored `previous` by now. If it names its sinks and has no report of its own, then
+        whatever earlier reports said is part of it.
+        """
         if (
             self._has_stale_reports
             and previous.sinks is not None
@@ -216,50 +235,61 @@ class BatchMember:
             self._has_stale_reports = False
 
     def _join(self) -> None:
+        """Join the group, for the rule's query StartMembership."""
         if not self._has_joined:
             self._has_joined = True
-            self._began_s = monotonic()
-            self.session.start()
+            self._started_s = monotonic()
+            self.membership.start()
 
     def _leave(self) -> None:
+        """Leave the group, for the rule's query EndMembership."""
+        # A membership that has ended cannot join again.
         if self._has_joined:
             self._has_joined = False
-            self.session.leave(GOODBYE_MS, for_good=True)
-            self.session = self._new_session()
+            self.membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
+            self.membership = self._new_membership()
 
-    def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        if ask.incarnation == 0:
+    def _fetch_committed(self, query: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
+        # Incarnation 0: before the join, as any client without membership may ask.
+        if query.incarnation == 0:
             return self.cluster.committed_offsets(
-                self.options.group, ask.partitions, timeout_ms=CALL_TIMEOUT_MS
+                self.options.group, query.partitions, timeout_ms=CALL_TIMEOUT_MS
             )
-        return self.session.committed_offsets(
-            ask.partitions, incarnation=ask.incarnation, timeout_ms=CALL_TIMEOUT_MS
+        return self.membership.committed_offsets(
+            query.partitions, incarnation=query.incarnation, timeout_ms=CALL_TIMEOUT_MS
         )
 
-    def _commit(self, ask: CommitOffsets) -> None:
-        if ask.incarnation == 0:
+    def _commit(self, query: CommitOffsets) -> None:
+        if query.incarnation == 0:
             self.cluster.commit(
-                self.options.group, ask.offsets, metadata=ask.metadata, timeout_ms=CALL_TIMEOUT_MS
+                self.options.group,
+                query.offsets,
+                metadata=query.metadata,
+                timeout_ms=CALL_TIMEOUT_MS,
             )
         else:
-            self.session.commit(
-                ask.offsets,
-                incarnation=ask.incarnation,
-                metadata=ask.metadata,
+            self.membership.commit(
+                query.offsets,
+                incarnation=query.incarnation,
+                metadata=query.metadata,
                 timeout_ms=CALL_TIMEOUT_MS,
             )
 
-    def _snapshot(self) -> MembershipSnapshot:
-        return MembershipSnapshot(self.session.status(), now().mono_ms)
+    def _read_membership(self) -> MembershipSnapshot:
+        return MembershipSnapshot(self.membership.status(), now().mono_ms)
 
     def _session_timeout_ms(self) -> int:
+        """Return how long a silent member stays in the group.
+
+        In the classic protocol the member decides, in the consumer protocol the broker.
+        """
         if self.options.classic:
             return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
-    def _adopt(self, ask: AdoptAssignment) -> View:
-        self.session.adopt(ask.incarnation, ask.target)
-        return self.session.status()
+    def _adopt(self, query: AdoptAssignment) -> View:
+        self.membership.adopt(query.incarnation, query.target)
+        return self.membership.status()
 
     def _log_note(self, note: Note) -> None:
         log.log(
@@ -269,42 +299,45 @@ class BatchMember:
             readable(note.text),
         )
 
-    def _raise_if_stuck(self, error: Exception) -> None:
-        """Raise MembershipFailed where retrying longer would hide a fault: no answer since the
-        start, or no end in sight.
+    def _raise_if_hopeless(self, error: Exception) -> None:
+        """Raise MembershipFailed where retrying any longer would only hide the fault.
+
+        A query that never had an assignment has a limit for every error. Later, a broker that
+        cannot be reached is waited for without one, as by Kafka's own clients.
         """
         if isinstance(error, AssignmentIncomplete):
             self._failing_since_s = None
             return
         if self._failing_since_s is None:
             self._failing_since_s = monotonic()
-        hopeless = isinstance(error, Refused) and not error.code.retriable
+        is_permanent = isinstance(error, Refused) and not error.code.retriable
         if self.planner.planned_incarnation == 0:
-            limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
-            if self._waits_for_others():
+            limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S
+            if self._is_join_pending():
                 limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
-        elif hopeless or self._caps is not None:
-            limit_s = STANDSTILL_LIMIT_S
+        elif is_permanent or self._end_limits is not None:
+            limit_s = NO_PROGRESS_TIMEOUT_S
         else:
-            return  # a broker that is away comes back
+            return
         waited_s = monotonic() - self._failing_since_s
         if waited_s > limit_s:
-            remedy = NO_BROKER if isinstance(error, Disconnected) else ""
+            remedy = NO_CONNECTION_REMEDY if isinstance(error, Disconnected) else ""
             raise MembershipFailed(
                 f"group {self.options.group} at {self.options.bootstrap}: nothing to read "
                 f"for {waited_s:.0f} s: {error}{remedy}"
             ) from error
 
-    def _waits_for_others(self) -> bool:
-        """Return whether the coordinator holds back JoinGroup until all members of the classic
-        group have rejoined.
+    def _is_join_pending(self) -> bool:
+        """Return whether JoinGroup is pending: the coordinator waits for the other members.
+
+        In a classic group that takes up to the largest rebalance timeout of a member.
         """
-        view = self.session.status()
+        view = self.membership.status()
         return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
         """Log a warning if the last batch took over half of kafka.max.poll.interval.ms."""
-        took_ms = (monotonic() - self._answered_s) * 1000
+        took_ms = (monotonic() - self._last_returned_s) * 1000
         if took_ms > self.options.rebalance_timeout_ms / 2:
             log.warning(
                 "group %s: the last batch took %.0f s; after %.0f s "
@@ -315,33 +348,33 @@ class BatchMember:
                 self.options.rebalance_timeout_ms / 1000,
             )
 
-    def _log(self, what: str) -> None:
-        """Log why the query waits when the reason changes, not at every trigger."""
-        if what != self._last_logged:
-            self._last_logged = what
-            log.warning("group %s: %s", self.options.group, what or "reading again")
+    def _log(self, reason: str) -> None:
+        """Log why the query waits, once for each reason and not at every trigger."""
+        if reason != self._last_logged:
+            self._last_logged = reason
+            log.warning("group %s: %s", self.options.group, reason or "reading again")
 
 
-# What each question of the rule is put to.
+# How each kind of query of the batch rule is answered. All handlers have one signature.
 ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
-    ReadWriterReport: lambda owner, ask: owner._read_report(ask.previous),
-    StartMembership: lambda owner, ask: owner._join(),
-    EndMembership: lambda owner, ask: owner._leave(),
-    ReadMembership: lambda owner, ask: owner._snapshot(),
-    SessionTimeout: lambda owner, ask: owner._session_timeout_ms(),
-    SubscribedTopics: lambda owner, ask: subscribed_topics(owner.cluster, owner.options),
-    ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
-    ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.partitions),
+    ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
+    StartMembership: lambda member, _query: member._join(),
+    EndMembership: lambda member, _query: member._leave(),
+    ReadMembership: lambda member, _query: member._read_membership(),
+    SessionTimeout: lambda member, _query: member._session_timeout_ms(),
+    SubscribedTopics: lambda member, _query: subscribed_topics(member.cluster, member.options),
+    ExistingTopics: lambda member, query: member.cluster.topics(query.names, fresh=True),
+    ResolveTopicNames: lambda member, query: member.membership.resolve_names(query.partitions),
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
-    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
+    LogStartOffsets: lambda member, query: member.cluster.list_offsets(
+        query.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
     ),
-    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(
-        ask.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
+    LogEndOffsets: lambda member, query: member.cluster.list_offsets(
+        query.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
     ),
-    DescribeAssignment: lambda owner, ask: describe_assignment(owner.cluster, owner.options),
-    ListMembers: lambda owner, ask: list_readers(owner.cluster, owner.options),
+    DescribeAssignment: lambda member, _query: describe_assignment(member.cluster, member.options),
+    ListMembers: lambda member, _query: list_readers(member.cluster, member.options),
     Note: BatchMember._log_note,
 }

@@ -1,9 +1,17 @@
 """The exactly-once writer for Delta Lake.
 
-Executors write Parquet files where the partitions are (`files.py`); the driver commits them
-together with one app transaction per Kafka partition, which holds the partition's next offset: its
-fence. A replay, or an application that lost its partitions without knowing, finds the fence moved
-and writes nothing. No row passes through the driver.
+The table itself stores, for each group and Kafka partition, the next offset that it needs: the
+partition's fence, kept as an app transaction of Delta's log (`txn`). A batch goes this way:
+
+1. Read the fences from a fresh snapshot of the table, and admit of each partition's offset range
+   only what lies at or above its fence (`member.batch.span.admit_range`).
+2. Executors write the admitted rows to Parquet files where the rows are (`files.py`). No row passes
+   through the driver.
+3. The driver commits all files and the moved fences in one transaction. Delta refuses it if another
+   writer has moved one of these fences since the snapshot; then it all begins again at 1.
+
+So a batch that Spark replays, and a batch of an application that lost its partitions without
+knowing it, find the fences moved and write nothing.
 
     writer = delta.Writer("/lake/flights")
     events.writeStream.foreachBatch(writer).option("checkpointLocation", "/checkpoints/v1").start()
@@ -20,8 +28,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 
-from apportion.member.batch.span import LostOffsets, admit_range, topic_id_text
-from apportion.member.batch.span import RangeAdmission as Admitted
+from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range, topic_id_text
 from apportion.spark import handover
 from apportion.spark.files import (
     OffsetWindow,
@@ -33,9 +40,9 @@ from apportion.spark.files import (
 )
 from apportion.spark.ownership import (
     explain_lost_offsets,
-    fetch_group_state,
-    location_of,
+    fetch_group_progress,
     refuse_foreign_batch,
+    table_location,
     table_name,
 )
 from apportion.spark.query_introspection import SourceReading, execution_of, readings
@@ -52,9 +59,9 @@ log = logging.getLogger("apportion.spark")
 class BatchAdmission(NamedTuple):
     """What a batch may write, by the fences of one snapshot of the table.
 
-    windows: of each partition. fences: the new ones, to be set in the same commit.
-    rewinds: by source number, the partitions that go back to their fence, and of which nothing is
-    written now.
+    windows: the admitted offsets of each partition. fences: by app id, the fences to set in the
+    same commit. rewinds: by index of the source, the partitions that the source is to read again
+    from their fence, and of which nothing is written now.
     """
 
     windows: dict[TopicPartition, OffsetWindow]
@@ -63,15 +70,13 @@ class BatchAdmission(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """The offset to which the source is to go back with one partition, of which nothing is written
-    now.
-    """
+    """A partition that the source is to read again from an offset; nothing is written of it now."""
 
-    to: int
+    rewind_offset: int
 
 
 class Writer:
-    """A function for foreachBatch that puts every record's rows into one Delta table exactly once.
+    """A function for foreachBatch that writes every record's rows to a Delta table exactly once.
 
     table: path or URI, created on first use with the query's columns; columns that the table lacks
     are added. The query must keep the source's columns topic, partition and offset; one record may
@@ -82,11 +87,12 @@ class Writer:
 
     adopt: begin in a group, or go on with a checkpoint, whose offsets did not come from this table,
     as if they had; the group must have no members then.
-    rewind: where something else has moved the group's offsets past what the table has, go back to
-    that, instead of LostOffsets.
+    rewind: where something else has moved the group's offsets past what the table has, let the
+    source go back to that, instead of raising LostOffsets.
+    attempts: how often a batch may find the table changed by other writers before it fails.
 
     Files of lost hosts are removed daily, after the table's own retention (a week unless the table
-    says otherwise), and no others.
+    sets another), and no others.
 
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
@@ -106,28 +112,29 @@ class Writer:
         rewind: bool = False,
         attempts: int = 30,
     ) -> None:
-        self.table = location_of(table)  # executors may run in other directories
+        self.table = table_location(table)  # executors may run in other directories
         self.storage_options = storage_options
         self.fail_on_data_loss = fail_on_data_loss
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
         self.sink = table_name(self.table)
-        self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
         # By group, partition and fence: the offset range of the batch that went back to the fence.
-        self._checked: set[str] = set()  # run ids of queries whose plan was seen
-        # run id of a query, and the last batch that it has brought
-        self._written: tuple[str, int] | None = None
-        self._clean_at = 0.0
+        self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
+        self._checked_runs: set[str] = set()  # run ids of the queries known to keep no state
+        self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
+        self._next_clean_s = 0.0
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Write the rows of the batch that the table does not have, and set its partitions'
-        fences.
+        """Write the rows of the batch that the table does not have yet, as foreachBatch's function.
+
+        frame: the rows of the batch. batch_id: Spark's; a replayed batch has the same one again.
         """
         execution = execution_of(frame)
         run = str(execution.runId())
-        if run not in self._checked:
+        if run not in self._checked_runs:
+            # Not in __init__: the plan exists from the query's first batch on.
             refuse_state(execution, frame.sparkSession._jvm)
-            self._checked.add(run)
+            self._checked_runs.add(run)
         if self._written == (run, batch_id):
             raise ValueError(
                 f"the writer to {self.sink} was called a second time for batch "
@@ -140,193 +147,200 @@ class Writer:
         self._clean_daily()
 
     def write(self, frame: DataFrame, sources: list[SourceReading]) -> None:
-        """Write the rows of `frame`, read from `sources`, and set the fences to the ends of their
-        spans.
+        """Write the rows of `frame` and move the fences to the ends of the sources' spans.
 
-        Tries again with a fresh snapshot as long as other writers are quicker. Questions are
-        answered; they have no rows.
+        Tries again with a fresh snapshot while other writers commit first, `attempts` times at
+        most. A span with a question number has no rows: its source asks for this sink's name.
         """
         schema = table_schema(frame)
         for reading in sources:
             if reading.span.question_number:
-                self._announce(reading)
+                self._answer_question(reading)
         sources = [reading for reading in sources if not reading.span.question_number]
         if not sources:
             return
         if not self.adopt:
             refuse_foreign_batch(sources, self.sink)
-        draft = UncommittedFiles(
+        uncommitted = UncommittedFiles(
             frame, PartFileWriter(self.table, self.storage_options, schema, {})
         )
-        beaten: CommitConflict | None = None
+        conflict: CommitConflict | None = None
         for _ in range(self.attempts):
             try:
-                backs = self._attempt(draft, sources, schema)
+                rewinds = self._attempt(uncommitted, sources, schema)
                 for number, reading in enumerate(sources):
-                    self._report(reading, backs.get(number, {}))
+                    self._report_rewinds(reading, rewinds.get(number, {}))
                 return
             except CommitConflict as error:
-                beaten = error
+                conflict = error
         raise RuntimeError(
             f"the Delta table {self.table} changed under {self.attempts} attempts in a row"
-        ) from beaten
+        ) from conflict
 
     def _attempt(
-        self, draft: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
+        self, uncommitted: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
     ) -> dict[int, dict[TopicIdPartition, int]]:
         """Admit, write and commit once; return the rewinds, as in `BatchAdmission`.
 
-        Raises CommitConflict.
-
-        A commit that fails in any other way may still have been made (the checkpoint behind it
-        failed, a response was lost), so its files stay: the replay finds the fences moved, or a
-        vacuum finds the files.
+        Raises CommitConflict where another writer was first.
         """
         attempt = TableAttempt.on(self.table, self.storage_options, schema)
-        draft.disown(attempt)
+        uncommitted.forget_committed(attempt)
         try:
-            admission = self._admitted(sources, attempt)
-            files = draft.fitted(admission.windows) if admission.fences else draft.discard()
+            admission = self._admit(sources, attempt)
+            files = (
+                uncommitted.fit_to_fences(admission.windows)
+                if admission.fences
+                else uncommitted.discard()
+            )
         except BaseException:
-            draft.discard()
+            uncommitted.discard()
             raise
         if admission.fences:
+            # A commit that raises anything but CommitConflict may still have been made: its
+            # checkpoint failed, or a response was lost. So the files stay. Spark's replay of the
+            # batch finds the fences moved, or a cleaning finds the files.
             attempt.commit(files, admission.fences, schema)
         return admission.rewinds
 
-    def _admitted(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
-        """Apply `member.batch.span.admit_range` to every partition, with the fences of this
-        snapshot.
-        """
+    def _admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
+        """Admit each partition's offset range of the batch, by the fences of this snapshot."""
         _refuse_one_topic_twice(sources)
         windows: dict[TopicPartition, OffsetWindow] = {}
-        moved: dict[str, int] = {}
-        backs: dict[int, dict[TopicIdPartition, int]] = {}
+        fences: dict[str, int] = {}
+        rewinds: dict[int, dict[TopicIdPartition, int]] = {}
         for number, reading in enumerate(sources):
-            for place, bounds in reading.span.ranges.items():
-                name = app_id(reading.group, place)
-                fence = attempt.fence_or_none(name)
-                admission = self._admitted_range(reading, place, fence)
+            for partition, bounds in reading.span.ranges.items():
+                app_id = app_id_of(reading.group, partition)
+                fence = attempt.fence_or_none(app_id)
+                admission = self._admit_partition(reading, partition, fence)
                 if isinstance(admission, Rewind):
-                    backs.setdefault(number, {})[place] = admission.to
-                    admission = Admitted(
-                        bounds[1], bounds[1], admission.to if fence is None else None
+                    rewinds.setdefault(number, {})[partition] = admission.rewind_offset
+                    # Write nothing of this range. A partition without a fence gets its first one
+                    # now: the offset that it goes back to.
+                    admission = RangeAdmission(
+                        bounds[1], bounds[1], admission.rewind_offset if fence is None else None
                     )
-                windows[place.topic_partition] = OffsetWindow(admission.lower, *bounds)
+                windows[partition.topic_partition] = OffsetWindow(admission.lower, *bounds)
                 if admission.fence is not None:
-                    moved[name] = admission.fence
-        return BatchAdmission(windows, moved, backs)
+                    fences[app_id] = admission.fence
+        return BatchAdmission(windows, fences, rewinds)
 
-    def _admitted_range(
-        self, reading: SourceReading, place: TopicIdPartition, fence: int | None
-    ) -> Admitted | Rewind:
-        """Return what is admitted of one partition, or a rewind where the batch starts above the
-        fence.
+    def _admit_partition(
+        self, reading: SourceReading, partition: TopicIdPartition, fence: int | None
+    ) -> RangeAdmission | Rewind:
+        """Return which offsets of one partition may be written, or a rewind to its fence.
 
-        A rewind is asked for only once at each fence, since what comes then is all that exists; and
-        not where the log begins no earlier than the batch. A partition without a fence goes back to
-        where its log begins.
+        A rewind is for a batch that starts above the fence: records between the two are missing
+        from the table. A partition without a fence goes back to its log start offset.
+        Raises LostOffsets where there can be no rewind and the loss must not be ignored.
         """
-        bounds = reading.span.ranges[place]
-        is_unclaimed = place in reading.span.unclaimed and not self._adopts(reading)
+        bounds = reading.span.ranges[partition]
+        is_unclaimed = partition in reading.span.unclaimed and not self._adopts_batch(reading)
         try:
-            return admit_range(place, bounds, fence, is_unclaimed=is_unclaimed)
+            return admit_range(partition, bounds, fence, is_unclaimed=is_unclaimed)
         except LostOffsets as lost:
-            stored, log_start = fetch_group_state(place, reading)
-            to = log_start if lost.fence is None else lost.fence
-            is_left = to is not None and (log_start is None or log_start < bounds[0])
+            committed, log_start = fetch_group_progress(partition, reading)
+            rewind_offset = log_start if lost.fence is None else lost.fence
+            can_rewind = rewind_offset is not None and (log_start is None or log_start < bounds[0])
+            # Another batch above the same fence means that the source went back as far as it
+            # could: asking for it once more would never end.
             if (
                 self.rewind
-                and to is not None
-                and is_left
-                and self._rewinds.get((reading.group, place, to)) in (None, bounds)
+                and rewind_offset is not None
+                and can_rewind
+                and self._rewinds.get((reading.group, partition, rewind_offset)) in (None, bounds)
             ):
-                return Rewind(to)
+                return Rewind(rewind_offset)
             if self.fail_on_data_loss:
-                raise explain_lost_offsets(lost, reading, self.sink, stored, log_start) from None
-            return admit_range(place, bounds, fence, fail_on_data_loss=False)
+                raise explain_lost_offsets(lost, reading, self.sink, committed, log_start) from None
+            return admit_range(partition, bounds, fence, fail_on_data_loss=False)
 
-    def _adopts(self, reading: SourceReading) -> bool:
-        """Return whether this writer takes over a batch of other sinks, with the offsets as they
-        are.
-        """
+    def _adopts_batch(self, reading: SourceReading) -> bool:
+        """Return whether this writer takes over a batch that was planned for other sinks."""
         return self.adopt and self.sink not in (reading.span.sinks or ())
 
-    def _announce(self, reading: SourceReading) -> None:
-        """Tell the source the name of this sink, and whether the table has fences of the group."""
-        attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
-        names = (
-            app_id(reading.group, place)
-            for place in (*reading.span.ranges, *reading.span.unclaimed)
-        )
-        holds = attempt is not None and any(
-            attempt.fence_or_none(name) is not None for name in names
-        )
-        handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=holds)
+    def _answer_question(self, reading: SourceReading) -> None:
+        """Report this sink's name to the source, and whether the table has fences of the group.
 
-    def _report(self, reading: SourceReading, back: Mapping[TopicIdPartition, int]) -> None:
-        """Tell the source its rewinds, and that this sink was given a batch of another sink or of
-        several.
+        The source needs both before it joins: a group belongs to one sink.
         """
-        for place, fence in back.items():
-            self._rewinds[reading.group, place, fence] = reading.span.ranges[place]
+        attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
+        app_ids = (
+            app_id_of(reading.group, partition)
+            for partition in (*reading.span.ranges, *reading.span.unclaimed)
+        )
+        has_records = attempt is not None and any(
+            attempt.fence_or_none(app_id) is not None for app_id in app_ids
+        )
+        handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=has_records)
+
+    def _report_rewinds(
+        self, reading: SourceReading, rewinds: Mapping[TopicIdPartition, int]
+    ) -> None:
+        """Report to the source which partitions to rewind.
+
+        Without rewinds, report only where the span names other sinks than this one alone: the
+        source then waits for a report of each.
+        """
+        for partition, fence in rewinds.items():
+            self._rewinds[reading.group, partition, fence] = reading.span.ranges[partition]
             log.warning(
                 "group %s: %s goes back to offset %d, which is what %s has",
                 reading.group,
-                place,
+                partition,
                 fence,
                 self.sink,
             )
         sinks = reading.span.sinks
-        if back or (sinks is not None and sinks != (self.sink,)):
-            handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=back)
+        if rewinds or (sinks is not None and sinks != (self.sink,)):
+            handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=rewinds)
 
     def _clean_daily(self) -> None:
         """Run `clean` in the background once a day."""
-        if monotonic() >= self._clean_at:
-            self._clean_at = monotonic() + CLEAN_EVERY_S
+        if monotonic() >= self._next_clean_s:
+            self._next_clean_s = monotonic() + CLEAN_EVERY_S
             threading.Thread(
-                target=_clean_beside, args=(self.table, self.storage_options), daemon=True
+                target=_clean_or_warn, args=(self.table, self.storage_options), daemon=True
             ).start()
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             **self.__dict__,
-            "_checked": set(),
+            "_checked_runs": set(),
             "_rewinds": {},
             "_written": None,
-            "_clean_at": 0.0,
+            "_next_clean_s": 0.0,
         }
 
 
 def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
-    """Raise ValueError where two sources read one topic.
+    """Raise ValueError where two sources of the query read one topic.
 
-    A source united with itself is one source.
+    A row names its topic, not its source. A source in a union with itself counts once.
     """
     readers: dict[str, SourceReading] = {}
     for reading in sources:
-        for place in reading.span.ranges:
-            if readers.setdefault(place.topic, reading) != reading:
+        for partition in reading.span.ranges:
+            if readers.setdefault(partition.topic, reading) != reading:
                 raise ValueError(
-                    f"two sources of this query read topic {place.topic}, and nothing in "
+                    f"two sources of this query read topic {partition.topic}, and nothing in "
                     "a row says which of them it came from: "
                     "read the topic with one source, or write with a query for each"
                 )
 
 
-def app_id(group: str, place: TopicIdPartition) -> str:
-    """Return the app id under which the table keeps one partition's fence for one group."""
-    return f"{group}/{topic_id_text(place.topic_id)}/{place.partition}"
+def app_id_of(group: str, partition: TopicIdPartition) -> str:
+    """Return the app id of Delta's `txn` action that stores a partition's fence for a group."""
+    return f"{group}/{topic_id_text(partition.topic_id)}/{partition.partition}"
 
 
 def clean(
     table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None
 ) -> list[str]:
-    """Files of this writer that no version of the table refers to, and older than the retention,
-    are gone; returns their paths.
+    """Delete this writer's files that no version of the table refers to; return their paths.
 
-    What others wrote below the table's directory stays, whatever it is.
+    Files younger than the retention stay, and so does every file that others wrote.
 
     retention_hours: None takes the table's own (a week by default). Keep it far above the longest
     batch plus the session timeout: younger files may belong to a batch that is not committed yet.
@@ -343,8 +357,8 @@ def clean(
     )
 
 
-def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:
-    """Run `clean`, logging a failure: the next day comes."""
+def _clean_or_warn(table: str, storage_options: Mapping[str, str] | None) -> None:
+    """Run `clean`; a failure is only logged, since it runs again the next day."""
     try:
         clean(table, storage_options)
     except (DeltaError, OSError) as error:

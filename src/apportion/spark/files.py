@@ -1,10 +1,9 @@
-"""What an executor does for the exactly-once writer: Parquet files, one Kafka partition a file,
-written where the rows are.
+"""The executor's part of the exactly-once writer: Parquet files, each of one Kafka partition.
 
-A file that is written is not in the table yet: only the driver's commit puts it there. So a task
-reports its files as rows of `REPORT` and forgets them, and a task that fails removes what it has
-not reported. Rows below a partition's floor are already in the table and are dropped here; rows
-that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
+A written file is not in the table yet: only the driver's commit adds it. So a task reports its
+files to the driver as rows of `REPORT`, and a task that fails deletes what it has not reported.
+Rows below a partition's floor are already in the table and are dropped here; rows that the batch's
+span does not cover mean that the pipeline changed topic, partition or offset.
 """
 
 import json
@@ -48,8 +47,9 @@ ROW_GROUP_BYTES = 16 << 20
 
 
 class OffsetWindow(NamedTuple):
-    """The offsets of one partition that a batch may write: from `floor`, within the span `[start,
-    end)`.
+    """The offsets of one partition that a batch may write: [floor, end).
+
+    The batch has read [start, end); what lies below the floor is in the table already.
     """
 
     floor: int
@@ -58,9 +58,10 @@ class OffsetWindow(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """One Parquet file that is not committed yet.
+    """One Parquet file that is not committed yet, as a row of `REPORT`.
 
-    First, last: the lowest and the highest offset in it.
+    path: relative to the table. size: in bytes. rows: their number.
+    `first` and `last` are the lowest and the highest offset in the file.
     """
 
     path: str
@@ -77,7 +78,7 @@ class WrittenFile(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
     def stats(self) -> str:
-        """Return the file's statistics as Delta's JSON."""
+        """Return the file's statistics as Delta's JSON, by which readers skip files."""
         low = {"topic": self.topic, "partition": self.partition, "offset": self.first}
         high = {"topic": self.topic, "partition": self.partition, "offset": self.last}
         return json.dumps({"numRecords": self.rows, "minValues": low, "maxValues": high})
@@ -101,67 +102,76 @@ class PartFileWriter(NamedTuple):
         return directory(self.table, self.storage_options)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows at or above their partition's floor to files.
+        """Write the rows at or above their partition's floor to files, as Spark's mapInArrow.
 
-        Yield the report of these files.
+        Yields one report of all files that the task has written.
         """
         filesystem = self.filesystem()
-        sheets: dict[TopicPartition, PartWriter] = {}
+        writers: dict[TopicPartition, PartWriter] = {}
         try:
             for batch in batches:
-                for place, rows in split_by_partition(batch):
-                    admitted = self._admitted(place, rows)
-                    if admitted.num_rows:
-                        if place not in sheets:
-                            sheets[place] = PartWriter(filesystem, self.schema, place)
-                        sheets[place].add(admitted)
-            written = [sheet.close() for sheet in sheets.values()]
-        except BaseException:
-            for sheet in sheets.values():
-                sheet.discard()
+                for partition, rows in split_by_partition(batch):
+                    new_rows = self._rows_above_floor(partition, rows)
+                    if new_rows.num_rows:
+                        if partition not in writers:
+                            writers[partition] = PartWriter(filesystem, self.schema, partition)
+                        writers[partition].add(new_rows)
+            written = [writer.close() for writer in writers.values()]
+        except BaseException:  # also a task that Spark kills
+            for writer in writers.values():
+                writer.discard()
             raise
         if written:
             yield report_batch(written)
 
-    def _admitted(self, place: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows at or above the floor.
+    def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows at or above the partition's floor.
 
-        Raises ValueError for rows that the span cannot have produced.
+        Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")
-        span = pc.min_max(offsets).as_py()
-        window = self.windows.get(place)
-        if window is None or span["min"] < window.start or span["max"] >= window.end:
+        offset_range = pc.min_max(offsets).as_py()
+        window = self.windows.get(partition)
+        if (
+            window is None
+            or offset_range["min"] < window.start
+            or offset_range["max"] >= window.end
+        ):
             expected = f"[{window.start}, {window.end})" if window else "no rows at all"
             raise ValueError(
-                f"rows of {place[0]}-{place[1]} with offsets {span['min']} to "
-                f"{span['max']} reached the Delta writer, but this "
-                f"batch reads {expected} there. Keep the source's columns topic, "
+                f"rows of {partition.topic}-{partition.partition} with offsets "
+                f"{offset_range['min']} to {offset_range['max']} reached the Delta writer, but "
+                f"this batch reads {expected} there. Keep the source's columns topic, "
                 "partition and offset unchanged in the pipeline."
             )
-        if span["min"] >= window.floor:
+        if offset_range["min"] >= window.floor:
             return rows
         return rows.filter(pc.greater_equal(offsets, window.floor))
 
 
-def name_of_file(place: TopicPartition) -> str:
-    """Return a new name for a file with this partition's rows."""
-    return f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
+def new_file_name(partition: TopicPartition) -> str:
+    """Return a new, unique name for a file with this partition's rows."""
+    return f"part-{partition.topic}-{partition.partition}-{uuid4().hex}.parquet"
 
 
 def is_part_file(path: str) -> bool:
-    """Return whether a file of this name, relative to the table, can only come from this writer."""
+    """Return whether the path, relative to the table, has the form of `new_file_name`.
+
+    `clean` deletes no other file.
+    """
     return re.fullmatch(r"part-[A-Za-z0-9._-]+-[0-9]+-[0-9a-f]{32}[.]parquet", path) is not None
 
 
 class PartWriter:
     """One Parquet file that is being written: rows of one Kafka partition."""
 
-    def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: TopicPartition) -> None:
+    def __init__(
+        self, filesystem: FileSystem, schema: pa.Schema, partition: TopicPartition
+    ) -> None:
         self._filesystem = filesystem
-        self._place = place
+        self._partition = partition
         self._schema = schema
-        self.path = name_of_file(place)
+        self.path = new_file_name(partition)
         self._sink = filesystem.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
         self._buffered: list[pa.RecordBatch] = []
@@ -172,8 +182,11 @@ class PartWriter:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add rows to the file; they are buffered until they make a row group."""
-        span = pc.min_max(rows.column("offset")).as_py()
-        self._first, self._last = min(self._first, span["min"]), max(self._last, span["max"])
+        offset_range = pc.min_max(rows.column("offset")).as_py()
+        self._first, self._last = (
+            min(self._first, offset_range["min"]),
+            max(self._last, offset_range["max"]),
+        )
         self._rows += rows.num_rows
         self._buffered.append(rows)
         self._buffered_bytes += rows.nbytes
@@ -195,7 +208,7 @@ class PartWriter:
         self._writer.close()
         size = self._sink.tell()
         self._sink.close()
-        return WrittenFile(self.path, size, self._rows, *self._place, self._first, self._last)
+        return WrittenFile(self.path, size, self._rows, *self._partition, self._first, self._last)
 
     def discard(self) -> None:
         """Delete the file, as far as the storage allows."""
@@ -218,31 +231,31 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
             "a row without topic, partition or offset reached the Delta writer; keep the "
             "source's columns unchanged"
         )
-    places = (
+    keys = (
         pa.table({"topic": topics, "partition": partitions})
         .group_by(["topic", "partition"])
         .aggregate([])
         .to_pylist()
     )
-    for place in places:
-        key = TopicPartition(place["topic"], place["partition"])
-        if len(places) == 1:
+    for row in keys:
+        key = TopicPartition(row["topic"], row["partition"])
+        if len(keys) == 1:
             yield key, batch
         else:
             yield key, batch.filter(pc.and_(pc.equal(topics, key[0]), pc.equal(partitions, key[1])))
 
 
 def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
-    """Return the files as one batch of `REPORT` rows."""
+    """Return the files as one batch of `REPORT` rows, for the driver."""
     return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
 
 
 def rewrite_part_files(
     files: PartFileWriter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the named files again without the rows below their floor.
+    """Write part files again without the rows below their floor, as Spark's mapInArrow.
 
-    `batches` have paths in a column `path`.
+    batches: the paths of the files, in a column `path`.
     """
     filesystem = files.filesystem()
     paths = (path for batch in batches for path in batch.column("path").to_pylist())
@@ -258,23 +271,23 @@ def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
 
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     """Delete the files, as far as the storage allows; return the paths of those that are gone."""
-    gone = []
+    deleted = []
     for path in paths:
         with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
             filesystem.delete_file(path)
-            gone.append(path)
-    return gone
+            deleted.append(path)
+    return deleted
 
 
 def from_report(rows: Iterable[Any]) -> list[WrittenFile]:
-    """Return the rows of a `REPORT` as values."""
+    """Return the rows of a `REPORT` as values, in the driver."""
     return [WrittenFile(*row) for row in rows]
 
 
 def table_schema(frame: DataFrame) -> pa.Schema:
     """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
 
-    Raises ValueError without the columns of SOURCE_COLUMNS.
+    Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
     """
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
@@ -284,12 +297,12 @@ def table_schema(frame: DataFrame) -> pa.Schema:
             f"this query dropped {', '.join(missing)}"
         )
     schema = to_arrow_schema(frame.schema, timezone="UTC")
-    for place in SOURCE_COLUMNS:
-        if schema.field(place.name).type != place.type:
+    for column in SOURCE_COLUMNS:
+        if schema.field(column.name).type != column.type:
             raise ValueError(
-                f"the Delta writer needs the source's column {place.name} as "
-                f"{place.type}; this query made it "
-                f"{schema.field(place.name).type}: keep it unchanged and give the other a "
+                f"the Delta writer needs the source's column {column.name} as "
+                f"{column.type}; this query made it "
+                f"{schema.field(column.name).type}: keep it unchanged and give the other a "
                 "name of its own"
             )
     return pa.schema([field.with_nullable(True) for field in schema])

@@ -1,10 +1,11 @@
 """Reports from a query's writers to its source: files in a private directory of this host.
 
 The writer runs in the driver's Python, the source in a Python process of its own on the same host,
-and Spark offers no way from the one to the other. But Spark keeps the order: it calls the writer
-with a batch, and only then asks the source for the next. So a writer leaves a file, named by the
-checkpoint's id, and the source reads it when the batch's span comes back. Nobody waits. A report
-counts only for the batch it was written for, and one that cannot be read counts as none.
+and Spark has no channel from the one to the other. But Spark guarantees an order: it calls the
+writer with a batch before it asks the source for the next one. So a writer leaves a file, named by
+the checkpoint's id, and the source reads it when the batch's span comes back; neither waits for the
+other. A report counts only for the batch that it was written for, and a file that cannot be read
+counts as no report.
 """
 
 import hashlib
@@ -22,14 +23,15 @@ from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, topic_id_bytes, topic_id_text
 from apportion.topics import TopicIdPartition
 
-STALE_S = 7 * 24 * 3600  # a file of a query that never came back
+STALE_S = 7 * 24 * 3600  # older files are of queries that were never started again
 
 log = logging.getLogger("apportion.spark")
 
 
 class NoPrivateDirectory(RuntimeError):
-    """The directory for the reports is another user's, others may write there, or this user may
-    not.
+    """The directory for the reports cannot be used by this user alone.
+
+    It is another user's, other users may write there, or this user may not.
     """
 
 
@@ -41,21 +43,24 @@ def write_report(
     has_records: bool = False,
     rewind: Mapping[TopicIdPartition, int] | None = None,
 ) -> None:
-    """Write what the writer to `sink` reports of the batch `span`, replacing its earlier report.
+    """Write the report of the writer to `sink` about the batch `span`, replacing its earlier one.
 
-    rewind: by partition, where the source is to go on instead of at the end of `span`.
+    adopt: the writer takes over the group. has_records: the table has fences of the group.
+    rewind: by partition, the offset where the source is to go on instead of at the end of `span`.
     """
-    told = {
+    report = {
         "batch": _digest(span.canonical_json()),
         "sink": sink,
         "adopt": adopt,
         "holds": has_records,
-        "back": [[*_named(place), offset] for place, offset in (rewind or {}).items()],
+        "back": [
+            [*_partition_to_json(partition), offset] for partition, offset in (rewind or {}).items()
+        ],
     }
     try:
-        where = _made_directory()
-        _remove_stale(where)
-        _write(where / f"{_digest(span.id)}.{_digest(sink)}", json.dumps(told))
+        directory = _create_directory()
+        _remove_stale(directory)
+        _write(directory / f"{_digest(span.id)}.{_digest(sink)}", json.dumps(report))
     except OSError as error:
         raise NoPrivateDirectory(
             f"the writer to {sink} must be able to write to the temporary directory, "
@@ -66,88 +71,98 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> None:
+    """Replace the file at once, so that the source never reads half a report."""
     draft = path.with_suffix(f".{os.getpid()}.draft")
     with draft.open("w") as file:
         file.write(text)
         file.flush()
-        # the next process of the query may come after the host has lost its power
+        # Durable before it is visible: the source may read it after the host has lost its power.
         os.fsync(file.fileno())
     draft.replace(path)
 
 
 def read_reports(span: Span) -> WriterReport:
-    """Return all writers' reports of exactly this span, merged."""
-    found = list(_left(span))
-    back: dict[TopicIdPartition, int] = {}
-    for told in found:
-        for topic, topic_id, partition, offset in told["back"]:
-            place = TopicIdPartition(topic, topic_id_bytes(topic_id), partition)
-            back[place] = min(offset, back.get(place, offset))
-    sinks = tuple(sorted(told["sink"] for told in found))
+    """Return the reports of all writers about exactly this span, merged into one."""
+    reports = list(_read_valid_reports(span))
+    rewind: dict[TopicIdPartition, int] = {}
+    for report in reports:
+        for topic, topic_id, index, offset in report["back"]:
+            partition = TopicIdPartition(topic, topic_id_bytes(topic_id), index)
+            # every sink gets all it lacks; the fence of the others drops what they have
+            rewind[partition] = min(offset, rewind.get(partition, offset))
+    sinks = tuple(sorted(report["sink"] for report in reports))
     return WriterReport(
-        sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back
+        sinks,
+        any(report["adopt"] for report in reports),
+        any(report["holds"] for report in reports),
+        rewind,
     )
 
 
 def delete_reports(span: Span) -> None:
     """Delete the reports for the source that planned `span`."""
-    for path in _found(span):
+    for path in _report_files(span):
         path.unlink(missing_ok=True)
 
 
-def _left(span: Span) -> Iterator[dict[str, Any]]:
-    for path in _found(span):
+def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
+    """Yield the reports about exactly this span, skipping files that cannot be read."""
+    for path in _report_files(span):
         try:
-            told = {} if path.suffix == ".draft" else json.loads(path.read_text())
+            report = {} if path.suffix == ".draft" else json.loads(path.read_text())
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
-        if isinstance(told, dict) and told.get("batch") == _digest(span.canonical_json()):
-            yield told
+        if isinstance(report, dict) and report.get("batch") == _digest(span.canonical_json()):
+            yield report
 
 
-def _found(span: Span) -> list[Path]:
-    """Return the files for the source that planned `span`; none where there is no directory, or
-    this user may not read it.
+def _report_files(span: Span) -> list[Path]:
+    """Return the report files of the source that planned `span`.
+
+    There are none where the directory does not exist or cannot be read.
     """
     try:
-        return sorted(_private(_path()).glob(f"{_digest(span.id)}.*"))
+        return sorted(_require_private(_directory_path()).glob(f"{_digest(span.id)}.*"))
     except OSError:
         return []
 
 
-def _made_directory() -> Path:
-    """Return the directory, made if need be."""
-    path = _path()
+def _create_directory() -> Path:
+    """Return the directory for the reports, creating it on first use."""
+    path = _directory_path()
     path.mkdir(mode=0o700, exist_ok=True)
-    return _private(path)
+    return _require_private(path)
 
 
-def _path() -> Path:
+def _directory_path() -> Path:
     return Path(tempfile.gettempdir()) / f"apportion-{os.getuid()}"
 
 
-def _private(path: Path) -> Path:
-    """Return the path; NoPrivateDirectory if it is not this user's alone."""
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+def _require_private(path: Path) -> Path:
+    """Return the path. Raises NoPrivateDirectory unless only this user may write there.
+
+    The directory has a predictable name in a shared place: another user could have made it.
+    """
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise NoPrivateDirectory(
             f"{path} must be a directory of this user in which nobody else may write: remove it"
         )
     return path
 
 
-def _remove_stale(where: Path) -> None:
-    for path in where.iterdir():
+def _remove_stale(directory: Path) -> None:
+    for path in directory.iterdir():
         try:
             if time() - path.stat().st_mtime > STALE_S:
                 path.unlink()
-        except OSError:  # somebody else was quicker
+        except OSError:  # another process has just deleted it
             continue
 
 
-def _named(place: TopicIdPartition) -> tuple[str, str, int]:
-    return place.topic, topic_id_text(place.topic_id), place.partition
+def _partition_to_json(partition: TopicIdPartition) -> tuple[str, str, int]:
+    return partition.topic, topic_id_text(partition.topic_id), partition.partition
 
 
 def _digest(text: str) -> str:

@@ -1,25 +1,26 @@
-"""Log lines in Spark's layout, for the Python process that plans micro-batches: its stderr is the
-driver's.
+"""Log lines in Spark's layout, for the Python process that plans micro-batches.
+
+Its stderr is the driver's, so the lines stand among Spark's own.
 """
 
 import logging
 
-LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-WHEN = "%y/%m/%d %H:%M:%S"
-LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}  # as log4j has them
+LINE_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+TIME_FORMAT = "%y/%m/%d %H:%M:%S"
+LOG4J_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}  # log4j's names
 
 
 class SparkLine(logging.Formatter):
     """The layout of Spark's own console lines: time, level, logger, message."""
 
     def __init__(self) -> None:
-        super().__init__(LAYOUT, WHEN)
+        super().__init__(LINE_FORMAT, TIME_FORMAT)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, with log4j's name of the level."""
-        shown = logging.makeLogRecord(record.__dict__)
-        shown.levelname = LEVELS.get(record.levelname, record.levelname)
-        return super().format(shown)
+        """Return the line of this record, with log4j's name of its level."""
+        copy = logging.makeLogRecord(record.__dict__)
+        copy.levelname = LOG4J_LEVELS.get(record.levelname, record.levelname)
+        return super().format(copy)
 
 
 def log_like_spark() -> None:

@@ -1,5 +1,7 @@
-"""The source's options, read once and refused early: every fault is one sentence that names the
-option and the remedy.
+"""The options of the Spark source: declared, parsed and checked before the query starts.
+
+Every error is one sentence that names the option and the remedy. Options have the names of Spark's
+own Kafka source where they mean the same.
 """
 
 import json
@@ -11,7 +13,7 @@ from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
 from apportion.settings import Setting, nearest_or_none
 
-PLAIN = "only plain connections are supported yet"
+PLAINTEXT_ONLY = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
     "subscribePattern": (
@@ -56,11 +58,11 @@ REFUSED = {  # option -> why it cannot be used with a real group member
         "keep what stays with them; with KIP-848 the broker assigns, as "
         "kafka.group.remote.assignor says"
     ),
-    "kafka.security.protocol": PLAIN,
+    "kafka.security.protocol": PLAINTEXT_ONLY,
 }
-SPELLED = {name.lower(): name for name in REFUSED}
-SECURITY = ("kafka.ssl.", "kafka.sasl.")  # how options of connections that are not plain begin
-ONLY = {  # protocol -> option that it alone has -> what the other one has instead
+REFUSED_SPELLING = {name.lower(): name for name in REFUSED}
+SECURITY_PREFIXES = ("kafka.ssl.", "kafka.sasl.")  # of options of encrypted connections
+PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {
         "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"
     },
@@ -151,14 +153,12 @@ OPTIONS = (
 )
 """Every option of the source, with its default."""
 DEFAULTS = {option.name: option.default for option in OPTIONS}
-KNOWN = {option.name.lower(): option.name for option in OPTIONS}
-"""Option in lower case -> as it is written."""
+KNOWN_SPELLING = {option.name.lower(): option.name for option in OPTIONS}
+"""The name of an option in lower case -> as the documentation writes it."""
 
 
 class OptionError(ValueError):
-    """An option is missing, unknown or contradicts another one; the text says which, and what to
-    do.
-    """
+    """An option is missing, unknown, wrong, or contradicts another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,54 +183,60 @@ class SourceOptions:
     include_headers: bool
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> "SourceOptions":
-        """The options as a value. Raises OptionError for the first fault, in the order in which a
-        person would mend them.
+    def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """Parse the options of a query, whose names may be in any case.
+
+        Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
+        would also be reported as missing.
         """
-        options = {name.lower(): value for name, value in given.items()}
-        for name in options:
-            if name in SPELLED:
+        # Spark hands option names over in lower case.
+        values = {name.lower(): value for name, value in options.items()}
+        for name in values:
+            if name in REFUSED_SPELLING:
                 raise OptionError(
-                    f"option {SPELLED[name]} cannot be used: {REFUSED[SPELLED[name]]}."
+                    f"option {REFUSED_SPELLING[name]} cannot be used: "
+                    f"{REFUSED[REFUSED_SPELLING[name]]}."
                 )
-            if name.startswith(SECURITY):
-                raise OptionError(f"option {name} cannot be used: {PLAIN}.")
-            if name not in KNOWN:
-                _refuse_unknown(_as_written(name, given))
-        classic = _protocol(options) == "classic"
-        group = _required(
-            options, "kafka.group.id", "the name of the consumer group that this query joins"
+            if name.startswith(SECURITY_PREFIXES):
+                raise OptionError(f"option {name} cannot be used: {PLAINTEXT_ONLY}.")
+            if name not in KNOWN_SPELLING:
+                _refuse_unknown(_original_spelling(name, options))
+        classic = _parse_protocol(values) == "classic"
+        group = _parse_required(
+            values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = _topics(
-            _required(options, "subscribe", "the topics to read, with commas between them")
+        topics = _parse_topics(
+            _parse_required(values, "subscribe", "the topics to read, with commas between them")
         )
         return cls(
-            bootstrap=_bootstrap(
-                _required(
-                    options,
+            bootstrap=_parse_bootstrap(
+                _parse_required(
+                    values,
                     "kafka.bootstrap.servers",
                     "the brokers as host:port with commas between",
                 )
             ),
             group=group,
             topics=topics,
-            instance_id=options.get("kafka.group.instance.id") or None,
+            instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
-            assignor=options.get("kafka.group.remote.assignor") or None,
-            session_timeout_ms=_milliseconds(options, "kafka.session.timeout.ms"),
-            heartbeat_interval_ms=_milliseconds(options, "kafka.heartbeat.interval.ms"),
-            metadata_max_age_ms=_milliseconds(options, "kafka.metadata.max.age.ms"),
-            client_id=options.get("kafka.client.id") or f"apportion-spark-{group}",
-            rebalance_timeout_ms=_milliseconds(options, "kafka.max.poll.interval.ms"),
-            request_timeout_ms=_milliseconds(options, "kafka.request.timeout.ms"),
-            starting=_starting(options.get("startingoffsets", DEFAULTS["startingOffsets"]), topics),
-            max_offsets=_positive(options, "maxOffsetsPerTrigger"),
-            fail_on_data_loss=_boolean(options, "failOnDataLoss"),
-            include_headers=_boolean(options, "includeHeaders"),
+            assignor=values.get("kafka.group.remote.assignor") or None,
+            session_timeout_ms=_parse_milliseconds(values, "kafka.session.timeout.ms"),
+            heartbeat_interval_ms=_parse_milliseconds(values, "kafka.heartbeat.interval.ms"),
+            metadata_max_age_ms=_parse_milliseconds(values, "kafka.metadata.max.age.ms"),
+            client_id=values.get("kafka.client.id") or f"apportion-spark-{group}",
+            rebalance_timeout_ms=_parse_milliseconds(values, "kafka.max.poll.interval.ms"),
+            request_timeout_ms=_parse_milliseconds(values, "kafka.request.timeout.ms"),
+            starting=_parse_starting_offsets(
+                values.get("startingoffsets", DEFAULTS["startingOffsets"]), topics
+            ),
+            max_offsets=_parse_positive(values, "maxOffsetsPerTrigger"),
+            fail_on_data_loss=_parse_boolean(values, "failOnDataLoss"),
+            include_headers=_parse_boolean(values, "includeHeaders"),
         )
 
     def membership(self) -> dict[str, Any]:
-        """The settings of the session."""
+        """Return the keyword arguments of the query's `GroupMembership`."""
         settings: dict[str, Any] = {
             "instance_id": self.instance_id,
             "rebalance_timeout_ms": self.rebalance_timeout_ms,
@@ -247,52 +253,58 @@ class SourceOptions:
         }
 
 
-def _as_written(name: str, given: Mapping[str, str]) -> str:
-    return next((written for written in given if written.lower() == name), name)
+def _original_spelling(name: str, options: Mapping[str, str]) -> str:
+    """Return an option's name as the user has written it, if Spark has kept that."""
+    return next((spelling for spelling in options if spelling.lower() == name), name)
 
 
 def _refuse_unknown(name: str) -> NoReturn:
-    near = nearest_or_none(name.lower(), KNOWN)
+    """Raise OptionError for an unknown option, with the nearest name that is known."""
+    nearest = nearest_or_none(name.lower(), KNOWN_SPELLING)
     hint = (
-        f"did you mean {KNOWN[near]}?"
-        if near
-        else f"known are {', '.join(sorted(KNOWN.values()))}."
+        f"did you mean {KNOWN_SPELLING[nearest]}?"
+        if nearest
+        else f"known are {', '.join(sorted(KNOWN_SPELLING.values()))}."
     )
-    # Else who wrote startingOffset would take its capital letter for the mistake.
-    lowered = (
+    # The message shows the name as Spark gives it: a person who wrote startingOffset should not
+    # take the missing capital letter for the mistake.
+    case_hint = (
         " (Spark hands names over in lower case)"
-        if near and name != KNOWN[near] and name.islower()
+        if nearest and name != KNOWN_SPELLING[nearest] and name.islower()
         else ""
     )
-    raise OptionError(f"option {name} is unknown{lowered}: {hint}")
+    raise OptionError(f"option {name} is unknown{case_hint}: {hint}")
 
 
-def _required(options: Mapping[str, str], name: str, what: str) -> str:
+def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
     value = (options.get(name) or "").strip()
     if not value:
-        raise OptionError(f'option {name} is missing: give {what}, as in .option("{name}", "...").')
+        raise OptionError(
+            f'option {name} is missing: give {meaning}, as in .option("{name}", "...").'
+        )
     return value
 
 
-def _protocol(options: Mapping[str, str]) -> str:
+def _parse_protocol(options: Mapping[str, str]) -> str:
+    """Return kafka.group.protocol; raise OptionError for options of the other protocol."""
     protocol = (
         options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
     )
-    if protocol not in ONLY:
+    if protocol not in PROTOCOL_OPTIONS:
         raise OptionError(
             f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or "
             "classic for brokers that do not have it."
         )
-    for other, own in ONLY.items():
-        for name, instead in own.items():
+    for other, own_options in PROTOCOL_OPTIONS.items():
+        for name, remedy in own_options.items():
             if other != protocol and name in options:
                 raise OptionError(
-                    f"option {name} is for kafka.group.protocol={other}: with {protocol} {instead}."
+                    f"option {name} is for kafka.group.protocol={other}: with {protocol} {remedy}."
                 )
     return protocol
 
 
-def _bootstrap(value: str) -> str:
+def _parse_bootstrap(value: str) -> str:
     for address in value.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
@@ -303,7 +315,7 @@ def _bootstrap(value: str) -> str:
     return value
 
 
-def _topics(value: str) -> tuple[str, ...]:
+def _parse_topics(value: str) -> tuple[str, ...]:
     names = [name.strip() for name in value.split(",")]
     if not all(names):
         raise OptionError(
@@ -313,7 +325,7 @@ def _topics(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _positive(options: Mapping[str, str], name: str) -> int | None:
+def _parse_positive(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name.lower())
     if value is None:
         return None
@@ -322,19 +334,23 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     return int(value)
 
 
-def _milliseconds(options: Mapping[str, str], name: str) -> int:
-    value = _positive(options, name)
+def _parse_milliseconds(options: Mapping[str, str], name: str) -> int:
+    value = _parse_positive(options, name)
     return int(DEFAULTS[name]) if value is None else value
 
 
-def _boolean(options: Mapping[str, str], name: str) -> bool:
+def _parse_boolean(options: Mapping[str, str], name: str) -> bool:
     value = options.get(name.lower(), str(DEFAULTS[name])).strip().lower()
     if value not in ("true", "false"):
         raise OptionError(f"option {name} is {value!r}: give true or false.")
     return value == "true"
 
 
-def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+def _parse_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+    """Parse startingOffsets: earliest, latest, or Spark's JSON by topic and partition.
+
+    In JSON, -2 is earliest and -1 latest. Partitions that it leaves out start at the earliest.
+    """
     word = value.strip().lower()
     if word in ("earliest", "latest"):
         return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
@@ -343,15 +359,15 @@ def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
         "latest)"
     )
     try:
-        told = json.loads(value)
-        own = {
+        parsed = json.loads(value)
+        offsets_by_partition = {
             (topic, int(partition)): int(offset)
-            for topic, offsets in told.items()
+            for topic, offsets in parsed.items()
             for partition, offset in offsets.items()
         }
     except (ValueError, AttributeError, TypeError):
         raise OptionError(f"option startingOffsets is {value!r}: {advice}.") from None
-    for (topic, partition), offset in own.items():
+    for (topic, partition), offset in offsets_by_partition.items():
         if topic not in topics:
             raise OptionError(
                 f"option startingOffsets names topic {topic}, which subscribe does not: "
@@ -361,4 +377,4 @@ def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
             raise OptionError(
                 f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}."
             )
-    return StartingOffsets(EARLIEST, own)
+    return StartingOffsets(EARLIEST, offsets_by_partition)

@@ -1,9 +1,8 @@
-"""Whether a batch is for this sink, and what to say where the group's offsets and the sink do not
-fit together.
+"""Checks and error messages of a writer whose table does not fit the group's offsets.
 
-The writers' side of `member/batch/sinks.py`: the sinks that a span names are compared with the
-writer's own name before a row is written. Where something else has committed in the group, the
-cluster is asked which records still exist, so that the error can name the remedy.
+The writers' part of `member/batch/sinks.py`: the sinks that a span names are compared with the
+writer's own name before a row is written. Where something else has committed offsets in the group,
+the committed offset and the log start offset are fetched, so that the error can name the remedy.
 """
 
 import os
@@ -19,40 +18,39 @@ from apportion.member.batch.span import LostOffsets
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
-ASK_MS = 5_000
-MOST_QUOTED = 200  # characters of somebody's metadata that an error shows
+CALL_TIMEOUT_MS = 5_000
+MAX_QUOTED_CHARS = 200  # how much of an offset's metadata an error shows
 
 
-def location_of(table: str) -> str:
-    """Return where the table lies, for a driver or an executor in any directory: an absolute path,
-    or a URI.
+def table_location(table: str) -> str:
+    """Return the table's absolute path or URI, which holds in a driver and in every executor.
 
-    A URI's scheme is written in lower case, and `file:/lake`, as Hadoop writes it, is
-    `file:///lake`.
+    The scheme of a URI becomes lower case, and `file:/lake`, as Hadoop writes it, `file:///lake`.
     """
-    scheme, _, rest = table.partition(":")
-    if scheme.lower() == "file" and rest.startswith("/"):
-        return f"file://{rest}" if not rest.startswith("//") else f"file:{rest}"
-    if rest.startswith("//"):
-        return f"{scheme.lower()}:{rest}"
+    scheme, _, path = table.partition(":")
+    if scheme.lower() == "file" and path.startswith("/"):
+        return f"file://{path}" if not path.startswith("//") else f"file:{path}"
+    if path.startswith("//"):
+        return f"{scheme.lower()}:{path}"
     return os.path.abspath(table)
 
 
 def table_name(table: str) -> str:
-    """Return the name by which a group knows the table: its path or URI, without what makes no
-    difference.
+    """Return the canonical path or URI of the table, by which a group names it as its sink.
+
+    Two spellings of one location give one name: doubled slashes, `.` and `..`, `s3a` for `s3`.
     """
-    scheme, there, rest = location_of(table).rpartition("://")
+    scheme, separator, path = table_location(table).rpartition("://")
     if scheme in ("", "file"):
-        return os.path.normpath(f"/{rest.lstrip('/')}")
-    rest = re.sub("/+", "/", rest).rstrip("/")
-    return f"{'s3' if scheme == 's3a' else scheme}{there}{rest}"
+        return os.path.normpath(f"/{path.lstrip('/')}")
+    path = re.sub("/+", "/", path).rstrip("/")
+    return f"{'s3' if scheme == 's3a' else scheme}{separator}{path}"
 
 
 def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
-    """Raise AnotherSink where a batch belongs to a query that writes elsewhere.
+    """Raise AnotherSink where a batch belongs to a query that writes to other sinks.
 
-    A span of before sinks had names says nothing of them: then the fences alone decide.
+    A span of an earlier version names no sinks: then the table's fences alone protect it.
     """
     for group, span, _ in sources:
         if span.sinks is None or sink in span.sinks:
@@ -80,20 +78,20 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
         )
 
 
-def fetch_group_state(
-    place: TopicIdPartition, reading: SourceReading
+def fetch_group_progress(
+    partition: TopicIdPartition, reading: SourceReading
 ) -> tuple[OffsetAndMetadata, int | None]:
-    """Return the group's committed offset and the log start offset.
+    """Return the group's committed offset and the log start offset of one partition.
 
-    Nothing where the cluster does not answer.
+    Both are None where the cluster does not answer: they only serve an error message.
     """
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
-    cluster = Cluster(reading.bootstrap, timeout_ms=ASK_MS)
+    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS)
     try:
-        return cluster.committed_offsets(reading.group, [place])[place], cluster.list_offsets(
-            [place], EARLIEST
-        )[place]
+        return cluster.committed_offsets(reading.group, [partition])[
+            partition
+        ], cluster.list_offsets([partition], EARLIEST)[partition]
     except (Refused, Disconnected):
         return OffsetAndMetadata(None), None
     finally:
@@ -104,57 +102,61 @@ def explain_lost_offsets(
     lost: LostOffsets,
     reading: SourceReading,
     sink: str,
-    stored: OffsetAndMetadata,
+    committed: OffsetAndMetadata,
     log_start: int | None,
 ) -> LostOffsets:
-    """Return `lost` with its likely cause, as far as the cluster tells, and the remedies.
+    """Return `lost` with its likely cause and the remedies in its message.
 
-    stored, log_start: as `fetch_group_state` returned them.
+    committed, log_start: as `fetch_group_progress` returned them.
     """
-    named = sinks_of(stored.metadata)
-    if named and named != reading.span.sinks:
-        who = sink_names(named)
-    elif named is None and stored.metadata:
-        who = f"somebody whose commits bear the metadata {stored.metadata[:MOST_QUOTED]!r}"
+    sinks = sinks_of(committed.metadata)
+    if sinks and sinks != reading.span.sinks:
+        committer = sink_names(sinks)
+    elif sinks is None and committed.metadata:
+        committer = (
+            f"somebody whose commits bear the metadata {committed.metadata[:MAX_QUOTED_CHARS]!r}"
+        )
     else:
-        who = "a consumer, a query that does not belong there, or somebody who set the offsets"
-    cause = f"Something else has committed in group {reading.group}, past what {sink} holds: {who}"
-    others = (
-        "or this writer was not called for a batch that others were given; or the table was "
-        "restored to an earlier version"
+        committer = (
+            "a consumer, a query that does not belong there, or somebody who set the offsets"
+        )
+    cause = (
+        f"Something else has committed in group {reading.group}, past what {sink} holds: "
+        f"{committer}; or this writer was not called for a batch that others were given; or the "
+        "table was restored to an earlier version"
     )
     return LostOffsets(
-        lost.partition, lost.fence, lost.start, f"{cause}; {others}. {_ways_on(lost, log_start)}"
+        lost.partition, lost.fence, lost.start, f"{cause}. {_remedies(lost, log_start)}"
     )
 
 
-def _ways_on(lost: LostOffsets, log_start: int | None) -> str:
-    give_up = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
-    again = (
+def _remedies(lost: LostOffsets, log_start: int | None) -> str:
+    """Return what a person can do, by which of the lost records the topic still has."""
+    skip = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
+    rewind = (
         "end what commits there, and start this query again, with the same checkpoint and "
         "with delta.Writer(..., rewind=True"
     )
     if log_start is None:
-        back = "where the log begins" if lost.fence is None else str(lost.fence)
+        start = "where the log begins" if lost.fence is None else str(lost.fence)
         return (
-            f"If the records are still in the topic: {again}): it goes back to {back} and "
-            f"writes them once; {give_up}"
+            f"If the records are still in the topic: {rewind}): it goes back to {start} and "
+            f"writes them once; {skip}"
         )
     if log_start >= lost.start:
         return (
-            f"The records in [{lost.fence or 0}, {lost.start}) are no longer in the topic: "
-            f"{give_up}"
+            f"The records in [{lost.fence or 0}, {lost.start}) are no longer in the topic: {skip}"
         )
     if lost.fence is not None and log_start > lost.fence:
         return (
             f"The records in [{lost.fence}, {log_start}) are no longer in the topic, "
             f"those in [{log_start}, {lost.start}) are. "
-            f"To write what is left: {again}, fail_on_data_loss=False) and the source's "
+            f"To write what is left: {rewind}, fail_on_data_loss=False) and the source's "
             "option failOnDataLoss=false: it goes back "
             f"to {log_start}. With fail_on_data_loss=False alone it goes on without all of them"
         )
-    to = log_start if lost.fence is None else lost.fence
+    fence = log_start if lost.fence is None else lost.fence
     return (
-        f"The records are still in the topic: {again}): it goes back to {to} and writes them "
-        f"once; {give_up}"
+        f"The records are still in the topic: {rewind}): it goes back to {fence} and writes them "
+        f"once; {skip}"
     )

@@ -1,8 +1,7 @@
-"""What the running query reads: group and span of each source, read in the driver inside
-foreachBatch.
+"""The group and the span of each source of the running query, for the writer in foreachBatch.
 
-foreachBatch is given rows and a batch id only, and Spark has no public way from there to the
-offsets of the batch. They are read from the JVM's StreamExecution and its logical plan, by py4j.
+The function of foreachBatch is given rows and a batch id, and Spark has no public way from there to
+the offsets of the batch. They are read from the JVM's StreamExecution and its logical plan by py4j.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from apportion.member.batch.span import Span, parse_span
 
-CONNECT = (
+CONNECT_UNSUPPORTED = (
     "apportion's writer asks the JVM of the driver about its query, which Spark Connect "
     "does not allow: "
     "start the query from a classic SparkSession, or write with one of Spark's own sinks"
@@ -22,7 +21,10 @@ BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
 
 
 class SourceReading(NamedTuple):
-    """One apportion source of a query, and what its current batch reads. bootstrap: its brokers."""
+    """One apportion source of a query: its group, and what the current batch reads of it.
+
+    bootstrap: its brokers, as host:port with commas between; "" in tests without a cluster.
+    """
 
     group: str
     span: Span
@@ -38,10 +40,10 @@ def execution_of(frame: DataFrame) -> Any:
     try:
         query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     except PySparkAttributeError:
-        raise RuntimeError(CONNECT) from None
+        raise RuntimeError(CONNECT_UNSUPPORTED) from None
     execution = None
-    # `frame` belongs to a clone of the session that started the query; what they share knows every
-    # query
+    # `frame` belongs to a clone of the session that started the query, and a session knows only its
+    # own queries: the state that all sessions share knows every one.
     if query_id:
         jvm: Any = spark._jvm
         execution = (
@@ -63,21 +65,22 @@ def readings(execution: Any) -> list[SourceReading]:
     """
     offsets = execution.availableOffsets()
     leaves = execution.logicalPlan().collectLeaves()
-    found = []
+    sources = []
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
+        # Spark's plan node for a stream of a DataSource V2, as Python sources are
         if leaf.nodeName() != "StreamingDataSourceV2ScanRelation":
             continue
         options = leaf.relation().options()
         offset = offsets.get(leaf.stream())
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
             bootstrap = options.get(BOOTSTRAP_OPTION)
-            found.append(
+            sources.append(
                 SourceReading(options.get(GROUP_OPTION), parse_span(offset.get().json()), bootstrap)
             )
-    if not found:
+    if not sources:
         raise ValueError(
             'this query does not read from format("apportion"), so nothing says which '
             "records its rows came from"
         )
-    return found
+    return sources

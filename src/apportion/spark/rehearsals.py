@@ -1,4 +1,4 @@
-"""Rehearsals of upgrades spread over Spark, a row a play.
+"""Simulated rolling upgrades of Kafka Streams applications, many of them as one Spark DataFrame.
 
 from apportion.sim.streams.matrix import matrix_runs
 from apportion.spark.rehearsals import rehearsals
@@ -32,24 +32,26 @@ SCHEMA = pa.schema(
 )
 
 
-def rehearsals(spark: SparkSession, plays: Sequence[MatrixRun]) -> DataFrame:
-    """A row for each play, played when the frame is used: cache it to use it twice. The executors'
-    Python must have apportion.
+def rehearsals(spark: SparkSession, runs: Sequence[MatrixRun]) -> DataFrame:
+    """Return a DataFrame with one row for each simulated upgrade, by `SCHEMA`.
+
+    The executors simulate when an action runs on it; cache it to use it twice. Their Python must
+    have apportion installed.
     """
-    tasks = min(len(plays), spark.sparkContext.defaultParallelism * 4)
-    return spark.range(0, len(plays), numPartitions=tasks).mapInArrow(
-        _player(tuple(plays)), from_arrow_schema(SCHEMA)
+    tasks = min(len(runs), spark.sparkContext.defaultParallelism * 4)
+    return spark.range(0, len(runs), numPartitions=tasks).mapInArrow(
+        _run_player(tuple(runs)), from_arrow_schema(SCHEMA)
     )
 
 
-def _player(
-    plays: tuple[MatrixRun, ...],
+def _run_player(
+    runs: tuple[MatrixRun, ...],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function by which an executor plays its part of the matrix."""
+    """Return mapInArrow's function, which simulates the runs whose numbers it is given."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([play_run(plays[number])._asdict()], SCHEMA)
+                yield pa.RecordBatch.from_pylist([play_run(runs[number])._asdict()], SCHEMA)
 
     return rows

@@ -1,4 +1,4 @@
-"""Seeds of the simulator spread over Spark, a row a seed.
+"""Runs of the simulator, many seeds as one Spark DataFrame: `apportion sim --spark`.
 
 from apportion.spark.seeds import seeds, summary
 
@@ -52,11 +52,12 @@ FIGURES = (
     "commits",
     "crashes",
 )
-# half a minute of work or less: a lost executor costs little, and the last task is not long alone
+# Half a minute of work or less: losing an executor costs little, and no task is left running long
+# after all others.
 SEEDS_PER_TASK = 32
 
 SparkError = (PySparkException, Py4JError)
-"""What Spark raises."""
+"""The errors that Spark raises, which the command line reports in one line."""
 
 
 def seeds(
@@ -68,13 +69,14 @@ def seeds(
     play: PlayScenario = play,
     **sizes: Any,
 ) -> DataFrame:
-    """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used:
-    cache it to use it twice.
+    """Return a DataFrame with one row for each of the seeds `first` to `first + runs - 1`.
 
-    kinds: the faults to choose from (None: all; (): none). sizes: fields of `Scenario` that are
-    said and not drawn, such as `partitions=12, duration_ms=600_000`. play: in the place of the real
-    simulator. The executors' Python must have apportion. Raises ScenarioRefused for a world that
-    cannot be.
+    The executors simulate when an action runs on it; cache it to use it twice. Their Python must
+    have apportion installed.
+
+    kinds: the faults to choose from (None: all; (): none). sizes: fields of `Scenario` that are set
+    and not drawn at random, such as `partitions=12, duration_ms=600_000`. play: what simulates one
+    scenario. Raises ScenarioRefused for a scenario that cannot be.
     """
     if runs < 1:
         raise ScenarioRefused(f"runs must be at least 1, not {runs}.")
@@ -82,12 +84,15 @@ def seeds(
     draw.scenario(first)
     tasks = max(min(runs, spark.sparkContext.defaultParallelism * 4), -(-runs // SEEDS_PER_TASK))
     return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(
-        _player(draw, play), from_arrow_schema(SCHEMA)
+        _seed_player(draw, play), from_arrow_schema(SCHEMA)
     )
 
 
 def summary(frame: DataFrame) -> DataFrame:
-    """A row for each figure of the seeds in `frame`: seeds, total, median, p99, most."""
+    """Return a DataFrame with the count, total, median, p99 and maximum of each of `FIGURES`.
+
+    frame: as `seeds` returned it.
+    """
     values = frame.select(*(F.col(name).cast("double").alias(name) for name in FIGURES))
     return (
         values.unpivot([], list(FIGURES), "figure", "value")
@@ -104,7 +109,10 @@ def summary(frame: DataFrame) -> DataFrame:
 
 
 def session(master: str) -> SparkSession:
-    """A Spark session on that master. Raises one of SparkError where there can be none."""
+    """Return a Spark session on that master, for the command line.
+
+    Raises one of SparkError where Spark cannot start.
+    """
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -117,10 +125,10 @@ def session(master: str) -> SparkSession:
     return spark
 
 
-def _player(
+def _seed_player(
     draw: Draw, play: PlayScenario
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function by which an executor plays its seeds."""
+    """Return mapInArrow's function, which simulates the seeds that it is given."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -133,6 +141,7 @@ def _player(
 
 
 def _dataframe_row(outcome: Outcome) -> dict[str, Any]:
+    """Return the outcome of one run as a row of `SCHEMA`."""
     broken = outcome.broken
     return {
         "seed": outcome.seed,

@@ -1,9 +1,8 @@
-"""A span split into Spark tasks, and how a task reads its part as Arrow batches.
+"""A micro-batch's span split into Spark tasks, and how a task reads its part as Arrow batches.
 
-It asks no group anything.
-
-Which rows a batch has follows from its span alone; how they are packed into tasks may depend on the
-machine.
+Tasks are no members: they fetch offset ranges and send no request to the group's coordinator. Which
+rows a batch has follows from its span alone, so a replay has the same rows; how the span is divided
+among tasks may differ from machine to machine.
 """
 
 import os
@@ -21,16 +20,16 @@ from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
-# a task waits so long for a broker that is away: where Spark does not retry, its failure ends the
-# query
-READ_PATIENCE_MS = 120_000
+# How long a task waits for a broker that cannot be reached: long enough for a restart. In local
+# mode Spark does not retry a task, so that its failure would end the query.
+READ_TIMEOUT_MS = 120_000
 RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class PartitionSlice(NamedTuple):
     """The offsets [start, end) of one partition."""
 
-    place: TopicIdPartition
+    partition: TopicIdPartition
     start: int
     end: int
 
@@ -43,29 +42,33 @@ class TaskSlices(InputPartition):
         self.slices = slices
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{part.place}[{part.start}, {part.end})" for part in self.slices)
-        return f"Slices({parts})"
+        texts = ", ".join(f"{part.partition}[{part.start}, {part.end})" for part in self.slices)
+        return f"Slices({texts})"
 
 
 def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
-    """Return tasks that together read exactly the span: one per core, more for a large span."""
+    """Return tasks that together read exactly the span: one per core, more for a large span.
+
+    A partition's range is never divided. The largest range goes first, each to the task with the
+    fewest records so far (the longest-processing-time rule).
+    """
     slices = [
-        PartitionSlice(place, start, end)
-        for place, (start, end) in span.ranges.items()
+        PartitionSlice(partition, start, end)
+        for partition, (start, end) in span.ranges.items()
         if end > start
     ]
     total = sum(part.end - part.start for part in slices)
     tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
-    packed: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
-    sizes = [0] * tasks
-    for part in sorted(slices, key=lambda part: (part.start - part.end, part.place)):
-        lightest = sizes.index(min(sizes))
-        packed[lightest].append(part)
-        sizes[lightest] += part.end - part.start
-    return [TaskSlices(tuple(sorted(parts))) for parts in packed]
+    slices_by_task: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
+    records_by_task = [0] * tasks
+    for part in sorted(slices, key=lambda part: (part.start - part.end, part.partition)):
+        smallest = records_by_task.index(min(records_by_task))
+        slices_by_task[smallest].append(part)
+        records_by_task[smallest] += part.end - part.start
+    return [TaskSlices(tuple(sorted(parts))) for parts in slices_by_task]
 
 
-def read(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records of the task's slices, in order.
 
     Raises RuntimeError where records are gone, unless failOnDataLoss is false.
@@ -73,54 +76,59 @@ def read(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     cluster = _cluster(options)
     for part in task.slices:
         try:
-            yield from _rows(cluster, part, options)
+            yield from _read_slice(cluster, part, options)
         except Refused as refused:
             if refused.code not in RECORDS_GONE:
                 raise
             if options.fail_on_data_loss:
                 raise RuntimeError(
-                    f"{refused.why}: this batch reads {part.place} from {part.start} to "
+                    f"{refused.why}: this batch reads {part.partition} from {part.start} to "
                     f"{part.end}. "
                     "Set failOnDataLoss to false to go on without these records."
                 ) from refused
-            yield from _what_is_left(cluster, part, options)
+            yield from _read_remaining_rows(cluster, part, options)
 
 
-def _rows(
+def _read_slice(
     cluster: Cluster, part: PartitionSlice, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
+    """Fetch one slice and yield its rows."""
     yield from to_arrow(
         cluster.fetch_range(
-            part.place,
+            part.partition,
             part.start,
             part.end,
-            timeout_ms=max(READ_PATIENCE_MS, options.request_timeout_ms),
+            timeout_ms=max(READ_TIMEOUT_MS, options.request_timeout_ms),
         ),
-        topic=part.place.topic,
-        partition=part.place.partition,
+        topic=part.partition.topic,
+        partition=part.partition.partition,
         from_offset=part.start,
         before_offset=part.end,
         include_headers=options.include_headers,
     )
 
 
-def _what_is_left(
+def _read_remaining_rows(
     cluster: Cluster, part: PartitionSlice, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the slice that still exist; none if the topic was deleted."""
     try:
-        start = max(part.start, cluster.list_offsets([part.place], EARLIEST)[part.place])
+        start = max(part.start, cluster.list_offsets([part.partition], EARLIEST)[part.partition])
     except Refused:
         return
     if start < part.end:
-        yield from _rows(cluster, part._replace(start=start), options)
+        yield from _read_slice(cluster, part._replace(start=start), options)
 
 
 _clusters: dict[tuple[int, str, str, int], Cluster] = {}
 
 
 def _cluster(options: SourceOptions) -> Cluster:
-    """Return this worker process's connections, made once; a forked worker makes its own."""
+    """Return the connections of this Python worker, created once in each process.
+
+    Spark forks its Python workers, and a connection must not be shared with the parent: hence the
+    process id in the key.
+    """
     key = (os.getpid(), options.bootstrap, options.client_id, options.request_timeout_ms)
     if key not in _clusters:
         _clusters[key] = Cluster(

@@ -1,8 +1,8 @@
 """`spark.readStream.format("apportion")`: a Spark query that is a member of a Kafka consumer group.
 
-Spark creates the reader in several processes; only the one that plans micro-batches joins the
+Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
-offsets (`member/batch/span.py`).
+offset log, as spans (`member/batch/span.py`).
 """
 
 import signal
@@ -30,7 +30,7 @@ from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
-from apportion.spark.slices import TaskSlices, read, split_into_tasks
+from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
 
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
@@ -57,7 +57,10 @@ class GroupSource(DataSource):
         return "apportion"
 
     def schema(self) -> str:
-        """Return the columns. Spark calls this first, so wrong options fail in `load()`."""
+        """Return the columns.
+
+        Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
+        """
         return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
 
     def streamReader(self, schema: StructType) -> "GroupStreamReader":
@@ -81,24 +84,25 @@ class GroupSource(DataSource):
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches as a member of the group.
+    """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
-    Copies inherit the options, not the `BatchMember`.
+    Spark pickles it for its executors. A copy has the options, and no member of its own until it
+    plans a batch.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._owner: BatchMember | None = None
+        self._batch_member: BatchMember | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_owner": None}
+        return {"_options": self._options, "_batch_member": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return a constant: real positions are in the first span's end."""
+        """Return the empty span: the group's committed offsets say where the first one starts."""
         return EMPTY_SPAN.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return maxOffsetsPerTrigger, or no limit."""
+        """Return the option maxOffsetsPerTrigger as a limit, or no limit."""
         return (
             ReadMaxRows(self._options.max_offsets)
             if self._options.max_offsets
@@ -110,9 +114,10 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._member().stop_at_present_ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Commit the batch that ended at `start`, and return the span of the next.
+        """Commit the batch whose span is `start`, and return the span of the next batch.
 
-        `start` if there is none.
+        Returns `start` if there is nothing to read. Spark calls this after it has logged the last
+        batch as committed, so this is where the group's offsets may move.
         """
         previous = parse_span(start)
         following = self._member().next_span(
@@ -121,49 +126,49 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return where the owned partitions end, for the query's progress.
+        """Return the end offsets of the owned partitions, for the lag in StreamingQueryProgress.
 
-        None before the first look.
+        None until a batch was planned.
         """
         ends = self._member().ends()
         return (
-            sorted_span("", {place: (end, end) for place, end in ends.items()}).to_json()
+            sorted_span("", {partition: (end, end) for partition, end in ends.items()}).to_json()
             if ends
             else None
         )
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the batch's tasks, which follow from `end` alone."""
+        """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
         self._member().touch()
         return [] if start == end else split_into_tasks(parse_span(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
         assert isinstance(partition, TaskSlices)
-        return read(partition, self._options)
+        return read_task(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this late or never. `latestOffset` commits."""
 
     def stop(self) -> None:
-        """Leave the group; the batch in flight stays uncommitted."""
+        """Leave the group; a batch that was not finished stays uncommitted."""
         if threading.current_thread() is threading.main_thread():
-            # Spark's own signal must not cut the goodbye short
+            # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        owner, self._owner = self._owner, None
-        if owner is not None:
-            owner.close()
+        member, self._batch_member = self._batch_member, None
+        if member is not None:
+            member.close()
 
     def _member(self) -> BatchMember:
         """Return this process's member, creating it on first use."""
-        if self._owner is None:
+        if self._batch_member is None:
             if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, _leave_in_order)
+                signal.signal(signal.SIGTERM, _exit_on_sigterm)
             log_like_spark()
-            self._owner = BatchMember(self._options)
-        return self._owner
+            self._batch_member = BatchMember(self._options)
+        return self._batch_member
 
 
-def _leave_in_order(number: int, frame: object) -> NoReturn:
-    """Unwind the stack on SIGTERM, by which Spark ends a query, so that `stop` is called."""
+def _exit_on_sigterm(_number: int, _frame: object) -> NoReturn:
+    """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called."""
     sys.exit(0)

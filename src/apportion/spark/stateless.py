@@ -1,16 +1,19 @@
-"""The guard against stateful queries: their state cannot move with the partitions of a group.
+"""The check that a query of a group keeps no state, such as an aggregation.
 
-Partitions move between the queries of a group, the state of an aggregation does not. Two such
-queries would each hold a part of every aggregate, and nobody would notice. The source cannot see
-the query's plan; the driver can.
+Partitions move between the queries of a group; the state of an aggregation does not. Two queries
+would each hold a part of every aggregate, and both would report it as the whole. The source runs in
+a process that cannot see the query's plan, so the driver checks: the writer in its first batch, or
+`guard` where the sink is another one.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-STATEFUL_EXECUTION = "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
-PLANNED_WITHIN_MS = 60_000
-STATEFUL_LOGIC = {  # logical operator on a stream -> what a person calls it
+STATEFUL_OPERATOR_CLASS = (
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
+)
+PLAN_TIMEOUT_MS = 60_000
+STATEFUL_OPERATORS = {  # logical operator of a stream -> how it is written in a program
     "Aggregate": "an aggregation",
     "Distinct": "distinct()",
     "Deduplicate": "dropDuplicates()",
@@ -42,9 +45,10 @@ class StatefulQuery(Exception):
 def refuse_state(execution: Any, jvm: Any) -> None:
     """Raise StatefulQuery if the running batch has a stateful operator.
 
-    `execution` is a JVM StreamExecution.
+    execution: the JVM's StreamExecution. The physical plan is checked: whatever keeps state there
+    has one superclass in Spark.
     """
-    stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_EXECUTION, True, False)
+    stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_OPERATOR_CLASS, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):
         if stateful.isInstance(node):
             raise StatefulQuery(node.nodeName())
@@ -53,12 +57,12 @@ def refuse_state(execution: Any, jvm: Any) -> None:
 def guard(query: Any) -> Any:
     """Return `query` if it keeps no state; otherwise stop it and raise StatefulQuery.
 
-    For sinks other than `apportion.spark.delta`; call it with what `start()` returned. Batches may
-    have run before.
+    For sinks other than `apportion.spark.delta`. query: as `start()` returned it; batches may have
+    run before it is stopped.
     """
     execution = query._jsq.streamingQuery()
-    # whoever asks for the plan before the query's own thread did gets an error
-    execution.awaitInitialization(PLANNED_WITHIN_MS)
+    # The plan exists only after the query's own thread has initialized; reading it before raises.
+    execution.awaitInitialization(PLAN_TIMEOUT_MS)
     for node in _walk(execution.logicalPlan()):
         operator = _stateful_or_none(node)
         if operator:
@@ -68,12 +72,12 @@ def guard(query: Any) -> Any:
 
 
 def _stateful_or_none(node: Any) -> str | None:
-    """Return what in this logical node needs state; None if nothing does."""
+    """Return how a person would name the operator of this logical node, if it needs state."""
     name = node.nodeName()
     if name == "Join" and all(child.isStreaming() for child in _items(node.children())):
         return "a join of two streams"
-    if name in STATEFUL_LOGIC and node.isStreaming():
-        return STATEFUL_LOGIC[name]
+    if name in STATEFUL_OPERATORS and node.isStreaming():
+        return STATEFUL_OPERATORS[name]
     return None
 
 

@@ -1,9 +1,9 @@
 """One attempt to commit to a Delta table: a fresh snapshot, its fences, its columns, one commit.
 
 Fences are Delta's app transactions (`txn` actions). A `DeltaTable` is opened for one attempt and
-thrown away: fences read from a snapshot count only in a commit made through the very same object,
-because that makes a concurrent change of a fence abort the commit. A commit by the table's path
-would not notice it.
+then dropped: fences that were read from a snapshot protect only a commit made through the same
+object, because then Delta aborts the commit if another writer has changed one of them. A commit by
+the table's path would not notice it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ class TableAttempt:
         """
         options = dict(storage_options or {})
         if isfile(_local_or_none(path) or ""):
-            raise _unusable(path, "it is a file")
+            raise _unusable_path(path, "it is a file")
         try:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
@@ -89,7 +89,7 @@ class TableAttempt:
         return self._table.transaction_version(app_id)
 
     def paths(self) -> dict[str, None]:
-        """Return the files of the table."""
+        """Return the paths of the files that this snapshot refers to, as keys."""
         return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
 
     def commit(
@@ -97,9 +97,8 @@ class TableAttempt:
     ) -> None:
         """Commit files and fences, all or nothing.
 
-        Raises CommitConflict where a fence moved since the snapshot.
-
-        After any other error nobody knows whether the commit was made.
+        fences: by app id. Raises CommitConflict where a fence has moved since the snapshot. After
+        any other error it is unknown whether the commit was made.
         """
         now_ms = int(time() * 1000)
         adds: list[AddAction | RemoveAction] = [
@@ -117,12 +116,13 @@ class TableAttempt:
 
 
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """Create the table. Raises ValueError where the directory has other files, which would pass for
-    the table's.
+    """Create the table.
+
+    Raises ValueError where the directory has other files: they could be taken for the table's.
     """
     try:
         foreign = [
-            found.base_name for found in directory(path, options).get_file_info(FileSelector(""))
+            entry.base_name for entry in directory(path, options).get_file_info(FileSelector(""))
         ]
     except TableNotFoundError:
         foreign = []
@@ -134,7 +134,7 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
             return
         except TableNotFoundError:
             raise ValueError(
-                f"{path} is no Delta table and not empty, it holds {min(foreign)}: give "
+                f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
                 "the Delta writer the path of a table or "
                 "of a directory that is new"
             ) from None
@@ -149,17 +149,17 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
 
 
 def _make_directory(path: str) -> None:
-    """Make the directory of a table's log, where that is a local one. OSError says why it cannot be
-    made or written.
+    """Create the directory of a table's log if it is a local one.
 
-    delta-rs would make it too, but tells of a failure as of a table that was not found.
+    Raises OSError with the reason. delta-rs would create it too, but reports a failure as a table
+    that was not found.
     """
     local = _local_or_none(path)
     if local is not None:
         try:
             Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unusable(path, error.strerror) from None
+            raise _unusable_path(path, error.strerror) from None
 
 
 def _local_or_none(path: str) -> str | None:
@@ -168,9 +168,9 @@ def _local_or_none(path: str) -> str | None:
     return local if scheme in ("", "file") else None
 
 
-def _unusable(path: str, why: str | None) -> OSError:
+def _unusable_path(path: str, why: str | None) -> OSError:
     return OSError(
-        f"{path} cannot be made a table: {why}; give the Delta writer a path that the "
+        f"no table can be created at {path}: {why}; give the Delta writer a path that the "
         "user of the driver and of the executors may "
         "write"
     )
@@ -178,20 +178,20 @@ def _unusable(path: str, why: str | None) -> OSError:
 
 def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
     """Return the columns of `schema` that the table lacks, as Delta fields."""
-    have = {field.name: field.type for field in table.schema().fields}
+    table_types = {field.name: field.type for field in table.schema().fields}
     missing = []
     for field in Schema.from_arrow(schema).fields:
-        if field.name not in have:
+        if field.name not in table_types:
             missing.append(field)
-        elif have[field.name] != field.type:
+        elif table_types[field.name] != field.type:
             raise TypeError(
-                f"the Delta table holds column {field.name} as {_type_name(have[field.name])}, "
-                f"the query writes {_type_name(field.type)}; "
-                f"cast it in the query or write to another table"
+                f"the Delta table holds column {field.name} as "
+                f"{_type_name(table_types[field.name])}, the query writes "
+                f"{_type_name(field.type)}; cast it in the query or write to another table"
             )
     return missing
 
 
-def _type_name(kind: Any) -> str:
-    """Return a Delta type as people write it."""
-    return str(kind.type if isinstance(kind, PrimitiveType) else kind)
+def _type_name(delta_type: Any) -> str:
+    """Return a Delta type as it is written in a schema."""
+    return str(delta_type.type if isinstance(delta_type, PrimitiveType) else delta_type)

@@ -24,16 +24,17 @@ from apportion.topics import TopicPartition
 
 
 class UncommittedFiles:
-    """The files of one batch until they are committed."""
+    """The part files of one batch that are not committed yet, over all attempts of `Writer`."""
 
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = frame
         self._files = files
         self._written: list[WrittenFile] | None = None
 
-    def fitted(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
-        """Return files with exactly the rows at or above the floors of `windows`, writing them as
-        needed.
+    def fit_to_fences(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
+        """Return files with exactly the batch's rows at or above the floors of `windows`.
+
+        The first call writes all of them; later calls, after a conflict, adapt what was written.
         """
         files = self._files._replace(windows=windows)
         if self._written is None:
@@ -55,16 +56,17 @@ class UncommittedFiles:
         self._written = keep
         return keep
 
-    def disown(self, attempt: TableAttempt) -> None:
-        """Forget files that the table holds: a commit that seemed to conflict was this batch's
-        own.
+    def forget_committed(self, attempt: TableAttempt) -> None:
+        """Forget the files that the table refers to, so that `discard` does not delete them.
+
+        A commit may fail after it was made; then the conflict was with this batch itself.
         """
         if self._written:
-            held = attempt.paths()
-            self._written = [file for file in self._written if file.path not in held]
+            committed = attempt.paths()
+            self._written = [file for file in self._written if file.path not in committed]
 
     def discard(self) -> list[WrittenFile]:
-        """Delete the files."""
+        """Delete the files; return the empty list of files that are left."""
         remove_part_files(self._files, [file.path for file in self._written or ()])
         self._written = []
         return self._written

@@ -26,12 +26,7 @@ from apportion.streams.consumer_assignments import (
     assign_consumers,
     current_owners,
 )
-from apportion.streams.metadata.model import (
-    LATEST,
-    AssignmentInfo,
-    AssignorError,
-    SubscriptionInfo,
-)
+from apportion.streams.metadata.model import LATEST, AssignmentInfo, AssignorError, SubscriptionInfo
 from apportion.streams.metadata.probing import MetadataVersions, VersionDecision, decide_versions
 from apportion.streams.metadata.releases import Release, VersionNegotiation
 from apportion.streams.queries import (

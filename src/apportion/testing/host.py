@@ -1,8 +1,7 @@
-"""A process with all that it started, treated as one host: suspended, resumed, or killed at one
-instant.
+"""A process and all that it has started, as if they were one host that is lost at one instant.
 
-Spark's Python workers have process groups of their own, so a signal to a group misses them: the
-children are walked, and whatever else belongs to the process session that the first process leads.
+Spark's Python workers have process groups of their own, so a signal to a process group misses them.
+Instead, all descendants are found, and every process of the session that the first one leads.
 """
 
 import os
@@ -15,59 +14,62 @@ import psutil
 
 
 def processes(pid: int) -> list[psutil.Process]:
-    """The process, everything below it, and everything of the session that it leads: all that is
-    alive now.
+    """Return the live processes of the host that process `pid` stands for.
+
+    They are the process, its descendants, and the members of the session that it leads.
     """
-    found = {
+    by_pid = {
         process.pid: process
         for process in psutil.process_iter()
         if _session_or_none(process.pid) == pid
     }
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
-        found |= {process.pid: process for process in (root, *root.children(recursive=True))}
-    return [process for process in found.values() if is_alive(process)]
+        by_pid |= {process.pid: process for process in (root, *root.children(recursive=True))}
+    return [process for process in by_pid.values() if is_alive(process)]
 
 
 def suspend(pid: int) -> list[psutil.Process]:
-    """Suspend all of them with SIGSTOP, including those that are started meanwhile."""
-    halted: dict[int, psutil.Process] = {}
-    while new := [process for process in processes(pid) if process.pid not in halted]:
+    """Suspend all processes of the host by SIGSTOP, and return them.
+
+    Repeated until no new process appears: one may be started while others are being suspended.
+    """
+    suspended: dict[int, psutil.Process] = {}
+    while new := [process for process in processes(pid) if process.pid not in suspended]:
         _signal_all(new, signal.SIGSTOP)
-        halted |= {process.pid: process for process in new}
-    return list(halted.values())
+        suspended |= {process.pid: process for process in new}
+    return list(suspended.values())
 
 
-def resume(halted: list[psutil.Process]) -> None:
-    """Resume them with SIGCONT, the last one that was suspended first."""
-    _signal_all(reversed(halted), signal.SIGCONT)
+def resume(suspended: list[psutil.Process]) -> None:
+    """Resume processes that `suspend` returned by SIGCONT, children before their parents."""
+    _signal_all(reversed(suspended), signal.SIGCONT)
 
 
 def kill_host(pid: int) -> int:
-    """Kill every process at one instant, so that none can leave a group; return how many there
-    were.
+    """Kill all processes of the host at one instant, and return their number.
 
-    All are halted first: what dies early would be noticed by the others, and the last one alive
-    would leave its group politely.
+    They are suspended first: a process that outlives the others for a moment could notice that they
+    are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.
     """
-    halted = suspend(pid)
-    _signal_all(halted, signal.SIGKILL)
-    while any(map(is_alive, halted)):
+    suspended = suspend(pid)
+    _signal_all(suspended, signal.SIGKILL)
+    while any(map(is_alive, suspended)):
         sleep(0.01)
-    return len(halted)
+    return len(suspended)
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether the process can still do anything; what waits only to be buried cannot."""
+    """Return whether the process still runs: a zombie, which waits for its parent, does not."""
     with suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
-def _signal_all(these: Iterable[psutil.Process], what: signal.Signals) -> None:
-    for process in these:
+def _signal_all(targets: Iterable[psutil.Process], signal_number: signal.Signals) -> None:
+    for process in targets:
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(what)
+            process.send_signal(signal_number)
 
 
 def _session_or_none(pid: int) -> int | None:

@@ -1,9 +1,7 @@
-"""A real Apache Kafka for tests and the demo: one process, KRaft combined mode, free ports, gone at
-the end.
+"""A real Apache Kafka for tests and the demo: one process in KRaft combined mode, on free ports.
 
-It decides how a throw-away broker is configured and started, and refuses to know what is asked of
-it. The jars come from Maven by a pom that its caller names; Kafka's own tool formats the storage;
-`kafka.Kafka` is the process.
+The jars come from Maven, by a pom that the caller names; Kafka's own tool formats the storage; the
+process is `kafka.Kafka`. What is decided here is how a throw-away broker is configured and started.
 """
 
 import os
@@ -36,31 +34,36 @@ SETTINGS = {  # where a throw-away broker differs from Kafka's defaults
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "1000",
-    # a new target in the heartbeat that needs it, as before KIP-1263
+    # Compute a new target in the heartbeat that needs it, as before KIP-1263.
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
     "log.cleaner.enable": "false",
 }
 
-JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+JVM_OPTIONS = (
+    "-Xms128m",
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+)
 
 
 class KafkaMissing(Exception):
-    """A real Kafka cannot run here; the text is a sentence that says what is lacking."""
+    """A real Kafka cannot run here; the text says what is missing, in one sentence."""
 
 
 def jars_of(pom: Path) -> Path:
-    """The directory with the jars that `pom` names, under `target/` beside it; fetched by Maven the
-    first time.
+    """Return a directory with the jars that `pom` names, under `target/` beside it.
 
-    Raises KafkaMissing without Maven, and when Maven fails.
+    Maven fetches them the first time. Raises KafkaMissing without Maven, and when Maven fails.
     """
     jars = pom.parent / "target" / f"jars-{sha256(pom.read_bytes()).hexdigest()[:12]}"
     if jars.is_dir():
         return jars
     if not shutil.which("mvn"):
         raise KafkaMissing("Maven (mvn) is not on the PATH; it fetches the jars of Apache Kafka.")
-    # two Mavens would write to one local repository
+    # Only one Maven at a time may write to the local repository.
     with locked(Path(gettempdir()) / f"apportion-maven-{os.getuid()}.lock"):
         if not jars.is_dir():
             _fetch(pom, jars)
@@ -68,37 +71,36 @@ def jars_of(pom: Path) -> Path:
 
 
 def _fetch(pom: Path, jars: Path) -> None:
-    """Put the jars that `pom` names into the directory `jars`. Raises KafkaMissing."""
-    unfinished = jars.with_name(f"{jars.name}.{os.getpid()}")
+    """Let Maven copy the jars that `pom` names to the directory `jars`. Raises KafkaMissing."""
+    draft = jars.with_name(f"{jars.name}.{os.getpid()}")
     goal = [
         "dependency:copy-dependencies",
         "-DincludeScope=runtime",
-        f"-DoutputDirectory={unfinished.resolve()}",
+        f"-DoutputDirectory={draft.resolve()}",
     ]
-    done = subprocess.run(
+    completed = subprocess.run(
         ["mvn", "-q", "-B", "-f", str(pom), *goal],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
     )
-    if done.returncode:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    if completed.returncode:
+        shutil.rmtree(draft, ignore_errors=True)
         raise KafkaMissing(
             "Maven could not fetch the jars of Apache Kafka: "
-            f"{last_lines(done.stdout + done.stderr, 8)}"
+            f"{last_lines(completed.stdout + completed.stderr, 8)}"
         )
-    with suppress(OSError):  # another user of this machine was faster: theirs is as good
-        unfinished.rename(jars)
-    shutil.rmtree(unfinished, ignore_errors=True)
+    with suppress(OSError):  # another process was faster: its directory is as good
+        draft.rename(jars)
+    shutil.rmtree(draft, ignore_errors=True)
 
 
 class RealKafka:
-    """One Apache Kafka, from `with` to its end. `bootstrap` is where it listens, `version` which
-    one it is.
+    """One process of Apache Kafka, as a context manager that starts and kills it.
 
-    jars: from `jars_of`. directory: empty or not there yet; logs and data live in it and are the
-    caller's to delete.
-    settings: lines of server.properties, over SETTINGS. Raises KafkaMissing without Java and when
+    bootstrap: the address where it listens. version: Kafka's.
+    jars: from `jars_of`. directory: for logs and data; the caller deletes it. settings: lines of
+    server.properties, which replace those of SETTINGS. Raises KafkaMissing without Java and when
     the broker does not start.
     """
 
@@ -130,26 +132,30 @@ class RealKafka:
         return self.directory / "kafka.log"
 
     def start(self) -> None:
-        """The broker answers on `bootstrap`; its storage is formatted the first time and kept on a
-        later start.
+        """Start the broker and wait until it answers on `bootstrap`.
+
+        The first start formats the storage and picks the ports; a later one keeps both.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self.directory / "server.properties"
         if not properties.exists():
             broker, controller = free_ports(2)
             self.bootstrap = f"127.0.0.1:{broker}"
-            lines = {**layout(broker, controller, self.directory / "data"), **self._settings}
+            lines = {
+                **kraft_properties(broker, controller, self.directory / "data"),
+                **self._settings,
+            }
             properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
             self._format(properties)
         self._process = self._launch(properties)
         try:
-            self._wait_for_answer(within_s=120)
+            self._wait_for_answer(timeout_s=120)
         except BaseException:
             self.kill()
             raise
 
     def kill(self) -> None:
-        """No process of this broker is left."""
+        """Kill the broker's process group with SIGKILL; does nothing if it is not running."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -157,7 +163,7 @@ class RealKafka:
             self._process = None
 
     def log_tail(self, lines: int = 40) -> str:
-        """The last lines that the broker wrote."""
+        """Return the last lines of the broker's log."""
         return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "", lines)
 
     def _format(self, properties: Path) -> None:
@@ -169,19 +175,19 @@ class RealKafka:
             "--config",
             str(properties),
         ]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*self._java(), *tool], capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
-        if done.returncode:
-            raise KafkaMissing(
-                f"Kafka's storage tool failed:\n{last_lines(done.stdout + done.stderr, 25)}"
-            )
+        if completed.returncode:
+            output = completed.stdout + completed.stderr
+            raise KafkaMissing(f"Kafka's storage tool failed:\n{last_lines(output, 25)}")
 
     def _launch(self, properties: Path) -> "subprocess.Popen[bytes]":
         # Where the system can, the broker dies with us even if we are killed.
-        guard = [setpriv, "--pdeathsig", "KILL"] if (setpriv := shutil.which("setpriv")) else []
+        setpriv = shutil.which("setpriv")
+        die_with_parent = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
         command = [
-            *guard,
+            *die_with_parent,
             *self._java(),
             "-Dorg.apache.logging.log4j.level=INFO",
             "kafka.Kafka",
@@ -197,31 +203,33 @@ class RealKafka:
                 start_new_session=True,
             )
 
-    def _wait_for_answer(self, within_s: float) -> None:
-        """The broker has answered a request: it is unfenced and takes every other. Raises
-        KafkaMissing.
+    def _wait_for_answer(self, timeout_s: float) -> None:
+        """Wait until the broker answers a request: then it is unfenced and serves all others.
+
+        Raises KafkaMissing if it ends before, or at the timeout.
         """
         assert self._process is not None
-        until = time.monotonic() + within_s
-        while not answers(self.bootstrap):
+        deadline = time.monotonic() + timeout_s
+        while not answers_requests(self.bootstrap):
             if self._process.poll() is not None:
                 raise KafkaMissing(
                     f"Kafka ended with code {self._process.returncode} before it was "
                     f"ready:\n{self.log_tail()}"
                 )
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise KafkaMissing(
-                    f"Kafka did not answer within {within_s:.0f} s:\n{self.log_tail()}"
+                    f"Kafka did not answer within {timeout_s:.0f} s:\n{self.log_tail()}"
                 )
             time.sleep(0.1)
 
     def _java(self) -> list[str]:
-        return [java_program(), *JVM, "-cp", self._classpath]
+        return [java_program(), *JVM_OPTIONS, "-cp", self._classpath]
 
 
-def layout(broker: int, controller: int, data: Path) -> dict[str, str]:
-    """The properties of one process that is broker and controller at once, on two ports of the
-    loopback.
+def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]:
+    """Return server.properties of a process that is broker and controller at once (KRaft).
+
+    broker, controller: ports of the loopback. data: the directory of the logs.
     """
     return {
         "process.roles": "broker,controller",
@@ -237,38 +245,38 @@ def layout(broker: int, controller: int, data: Path) -> dict[str, str]:
 
 
 def java_program() -> str:
-    """The `java` of JAVA_HOME, else of the PATH. Raises KafkaMissing."""
+    """Return the path of the `java` of JAVA_HOME, else of the PATH. Raises KafkaMissing."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
-    found = shutil.which(java)
-    if not found:
+    program = shutil.which(java)
+    if not program:
         raise KafkaMissing(
             "There is no Java: set JAVA_HOME to a Java 17 or newer, or have java on the PATH."
         )
-    return found
+    return program
 
 
 def version_of(jars: Path) -> str:
-    """The version of Kafka among `jars`, from the name of its client's jar."""
+    """Return Kafka's version, from the file name of the client's jar in `jars`."""
     for jar in sorted(jars.glob("kafka-clients-*.jar")):
-        if found := re.fullmatch(r"kafka-clients-(.+)\.jar", jar.name):
-            return found[1]
+        if match := re.fullmatch(r"kafka-clients-(.+)\.jar", jar.name):
+            return match[1]
     raise KafkaMissing(f"There is no kafka-clients jar in {jars}.")
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of the loopback that nobody listens on now."""
+    """Return as many different free ports of the loopback."""
     sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    for listener in sockets:
+        listener.bind(("127.0.0.1", 0))
+    ports = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return ports
 
 
-def answers(bootstrap: str) -> bool:
-    """Whether a broker there answers ApiVersions v0; a listener that is not ready yet does not."""
+def answers_requests(bootstrap: str) -> bool:
+    """Return whether a broker answers ApiVersions v0 there; one that is starting does not."""
     host, _, port = bootstrap.rpartition(":")
     request = struct.pack(">hhih", 18, 0, 1, -1)  # key, version, correlation id, no client id
     try:
@@ -280,5 +288,5 @@ def answers(bootstrap: str) -> bool:
 
 
 def last_lines(text: str, count: int) -> str:
-    """The end of `text`."""
+    """Return the last `count` lines of a text."""
     return "\n".join(text.rstrip().splitlines()[-count:])

@@ -1,6 +1,4 @@
-"""A lock between processes, for what is fetched or built once in a place that several of them
-use.
-"""
+"""A lock between processes, for files that are fetched or built once and used by several."""
 
 import fcntl
 from collections.abc import Iterator
@@ -10,8 +8,9 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of this file, which is made where it is missing. The lock ends with its
-    process, however that ends.
+    """Hold an exclusive lock (flock) on this file, which is created if it is missing.
+
+    The lock ends with the process, however that ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

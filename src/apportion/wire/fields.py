@@ -13,7 +13,7 @@ from inspect import get_annotations
 from typing import Any, TypeVar, cast, dataclass_transform
 
 FOREVER = 32767
-ZERO: Any = type("Zero", (), {"__repr__": lambda self: "ZERO"})()
+ZERO: Any = type("Zero", (), {"__repr__": lambda _self: "ZERO"})()
 """Stands for the default of a struct until its class is known: that class with all its own
 defaults.
 """

@@ -1,3 +1,4 @@
-"""Classic groups: a barrier machine. Everybody joins, one of them assigns, everybody takes its
-assignment home.
+"""The classic group protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+A member leads and assigns; the coordinator collects and hands out.
 """

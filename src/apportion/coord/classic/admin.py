@@ -1,8 +1,10 @@
-"""DescribeGroups: classic groups as administrators see them. Versions 0-6 (6: GROUP_ID_NOT_FOUND,
-KIP-1043).
+"""DescribeGroups: classic groups as administrators see them.
+
+Versions 0-6 (6: GROUP_ID_NOT_FOUND, KIP-1043).
 """
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.live_state import ClassicGroupMember
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.turn import GroupRequest, Turn
@@ -17,7 +19,7 @@ from apportion.wire.messages.describe_groups import (
 
 
 def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) -> None:
-    """Describe every named group.
+    """Describe every classic group that a DescribeGroups request names.
 
     A group that does not exist is reported as Dead; from version 6 on with GROUP_ID_NOT_FOUND.
     """
@@ -30,8 +32,9 @@ def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) ->
 
 
 def described_group(turn: Turn, group_id: str, version: int, operations: int) -> DescribedGroup:
-    """Describe one group. One that has only offsets is Empty; a consumer group counts as not
-    existing.
+    """Return the description of one group for DescribeGroups.
+
+    A group that has only offsets is Empty. A consumer group counts as not existing.
     """
     group = turn.ledger.classic_group_or_none(group_id)
     if group is not None:
@@ -57,8 +60,9 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
 
 
 def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
-    """Describe the group with its members; their metadata is included only while the group is
-    stable.
+    """Return the description of a classic group with its members, for DescribeGroups.
+
+    The members' metadata is included only while the group is stable.
     """
     live = group.live
     return DescribedGroup(

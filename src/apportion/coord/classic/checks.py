@@ -15,7 +15,7 @@ def check_group_id(group_id: str) -> None:
 
 
 def existing_group(turn: Turn, group_id: str) -> ClassicGroup:
-    """Return the classic group that a member names.
+    """Return the classic group that a SyncGroup or Heartbeat request names.
 
     Errors: INVALID_GROUP_ID; UNKNOWN_MEMBER_ID if there is no classic group of that id.
     """

@@ -1,4 +1,5 @@
 """Heartbeat of the classic protocol: it restarts the session, and tells the member to rejoin.
+
 Versions 0-4.
 """
 
@@ -11,11 +12,10 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatRespons
 
 
 def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
-    """Restart the member's session, and answer REBALANCE_IN_PROGRESS while the group prepares a
-    rebalance.
+    """Restart the member's session, or send it to JoinGroup while the group prepares a rebalance.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of
-    `check_generation`, REBALANCE_IN_PROGRESS.
+    `check_generation`, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).
     """
     body = request.body
     group = existing_group(turn, body.group_id)

@@ -1,6 +1,6 @@
-"""JoinGroup: a member joins for the first time, or again for the next generation; the request waits
-until all have joined.
+"""JoinGroup: a member joins for the first time, or again for the next generation.
 
+The request waits until all members have joined.
 Versions 0-9. 1: a rebalance timeout. 4: joining in two steps, first an id and then the membership
 (KIP-394). 5: static members (KIP-345). 7: the protocol type (KIP-559). 8: a reason. 9:
 SkipAssignment (KIP-814, whose text says 8).
@@ -9,6 +9,7 @@ SkipAssignment (KIP-814, whose text says 8).
 from apportion.coord import records
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.live_state import ClassicGroupMember, Protocols
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.responses import (
     fail_pending_join,
@@ -17,7 +18,7 @@ from apportion.coord.classic.responses import (
     join_response,
     members_for_leader,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, Protocols
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key
@@ -37,12 +38,12 @@ UUID_CHARS = 37  # with the dash before it
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Give the member an id to come back with, park it for the next generation, or answer with the
-    current one.
+    """Handle JoinGroup for a classic group: park it for the next generation, or answer it at once.
 
+    It is answered at once with a new member id (MEMBER_ID_REQUIRED, KIP-394), or with the current
+    generation.
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST,
     GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    MEMBER_ID_REQUIRED is the response that gives an id.
     """
     body = request.body
     check_request(request, turn.settings)
@@ -61,7 +62,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
 
 
 def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
-    """Refuse what no group could accept, or no record could hold.
+    """Refuse a JoinGroup that no group could accept, or that no record could hold.
 
     Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
     """
@@ -82,8 +83,9 @@ def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettin
 
 
 def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
-    """Refuse a join that cannot create a group. Errors: UNKNOWN_MEMBER_ID,
-    INCONSISTENT_GROUP_PROTOCOL.
+    """Refuse a JoinGroup that cannot create a group.
+
+    Errors: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL.
     """
     if request.body.member_id:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.body.group_id}.")
@@ -108,8 +110,9 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
 
 
 def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
-    """Refuse a joiner that shares no protocol with all members. Errors:
-    INCONSISTENT_GROUP_PROTOCOL.
+    """Refuse a joiner that shares no protocol with all members.
+
+    Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
     if live.state is ClassicGroupState.EMPTY:
@@ -145,8 +148,9 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
 
 
 def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Answer GROUP_MAX_SIZE_REACHED. A member that rejoins too late is removed, and a pending
-    member id is void.
+    """Answer JoinGroup with GROUP_MAX_SIZE_REACHED.
+
+    A member that rejoins too late is removed, and a pending member id is void.
     """
     member = group.live.members.get(request.body.member_id)
     if member is not None:
@@ -166,6 +170,8 @@ def join_without_id(
         join_as_static_member(turn, group, replaced_id, request)
         return
     member_id = new_member_id(member_id_prefix(request), request.fresh)
+    # KIP-394: a client that times out and joins again must not leave members behind that nobody
+    # drives. Static members are recognised by their instance id; older clients know no second step.
     if instance_id is None and request.version >= 4:
         require_member_id(turn, group, member_id, request)
     else:
@@ -213,6 +219,7 @@ def add_member(
     """Add a new member, which waits for its first generation, and start a rebalance."""
     live = group.live
     member.is_new = True
+    # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
     park_join(turn, group, member, request)
@@ -221,8 +228,10 @@ def add_member(
 
 
 def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Handle a JoinGroup with a member id: wait for the next generation, or answer with the current
-    one.
+    """Handle a JoinGroup with a member id: park it for the next generation, or answer it at once.
+
+    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; UNKNOWN_SERVER_ERROR for a dynamic member's id
+    that comes back with a group instance id.
     """
     body, live = request.body, group.live
     if body.member_id in live.pending_joins:
@@ -267,8 +276,7 @@ def replace_static_member(
     new: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Give a restarted static member its predecessor's membership under a new id, and fence the old
-    id (KIP-345).
+    """Give a restarted static member its predecessor's membership, and fence the old id (KIP-345).
 
     A stable group whose protocol stays the same goes on without a rebalance. From version 9 on, the
     new member is told that it leads and shall skip the assignment (KIP-814). Before that it is told
@@ -285,7 +293,7 @@ def replace_static_member(
     if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
         turn.emit(group.to_record())
         turn.reply(request.ticket, static_member_response(group, new, led_by, request.version))
-    else:
+    else:  # without an assignment, or one that another protocol (assignor) has to make
         park_join(turn, group, new, request)
         rebalance.prepare_or_complete_join(turn, group)
 
@@ -293,9 +301,9 @@ def replace_static_member(
 def static_member_response(
     group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int
 ) -> JoinGroupResponse:
-    """Return the response for a replaced static member while its generation goes on.
+    """Return the JoinGroup response for a restarted static member while its generation goes on.
 
-    led_by: the leader before the replacement.
+    led_by: the member id of the leader before the replacement.
     """
     live = group.live
     if version < 9:
@@ -318,7 +326,7 @@ def park_join(
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a member with what its JoinGroup says; it is in no group yet."""
+    """Return a member with what its JoinGroup request says; it is in no group yet."""
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )
@@ -328,7 +336,7 @@ def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> Class
 
 
 def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
-    """Return the session timeout and the rebalance timeout. Version 0 has only the first.
+    """Return session timeout and rebalance timeout of a JoinGroup. Version 0 has only the first.
 
     A negative rebalance timeout counts as 0, as in Kafka.
     """
@@ -339,12 +347,12 @@ def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
-    """Return the protocols of the request, each once, copied out of the frame."""
-    said: dict[str, bytes] = {}
+    """Return the protocols of a JoinGroup, each once, copied out of the frame that they came in."""
+    metadata: dict[str, bytes] = {}
     for protocol in body.protocols:
-        if protocol.name not in said:
-            said[protocol.name] = bytes(protocol.metadata)
-    return tuple(said.items())
+        if protocol.name not in metadata:
+            metadata[protocol.name] = bytes(protocol.metadata)
+    return tuple(metadata.items())
 
 
 def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
@@ -354,7 +362,10 @@ def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
 
 
 def new_member_id(name: str, fresh: bytes) -> str:
-    """Return an id in Kafka's form: a prefix and a random UUID (version 4)."""
+    """Return a member id in Kafka's form: a prefix and a random UUID (version 4).
+
+    fresh: the 16 random bytes for the UUID.
+    """
     digits = bytes(
         [*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]
     ).hex()

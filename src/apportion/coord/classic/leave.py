@@ -1,5 +1,6 @@
-"""LeaveGroup: members leave, or an administrator removes static members. Versions 0-5 (3: several
-members, KIP-345).
+"""LeaveGroup: members leave, or an administrator removes static members.
+
+Versions 0-5 (3: several members, KIP-345).
 """
 
 from apportion.coord.classic import rebalance
@@ -37,8 +38,9 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 
 
 def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
-    """Remove the member that is named by member id, by group instance id or by both; return NONE or
-    the error.
+    """Remove the member that LeaveGroup names, and return NONE or the error.
+
+    It may be named by member id, by group instance id or by both.
     """
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id and instance_id is not None:
@@ -57,8 +59,9 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
 def leave_response(
     version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
-    """Return the response with one code a member; before version 3 there is one member, and its
-    code is the top one.
+    """Return the LeaveGroup response with one code for each member.
+
+    Before version 3 a request names one member, and its code is that of the whole response.
     """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))

@@ -4,8 +4,9 @@ It forgets the member, its deadlines and its parked requests. What the group doe
 rebalance, is for the caller to say, because several members may go at once.
 """
 
+from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.responses import fail_pending_requests
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 

@@ -6,13 +6,14 @@ rebalance of an empty group waits `group.initial.rebalance.delay.ms` for more me
 long as new ones come, up to the rebalance timeout. The essay on the whole cycle is in `state.py`.
 """
 
+from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.membership import remove_member
 from apportion.coord.classic.responses import (
     complete_pending_join,
     fail_pending_sync,
     members_for_leader,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
@@ -29,15 +30,13 @@ MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 def arm_session(
     turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
 ) -> None:
-    """Restart the member's session timeout, or give it `timeout_ms` from now."""
+    """Restart the member's session timeout, or give it `timeout_ms` from now instead."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Start a rebalance after a change of members or protocols, or complete the one that is
-    open.
-    """
+    """Start a rebalance, or complete the open one, after a change of members or protocols."""
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
@@ -89,8 +88,7 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Begin a new generation of the members that have joined and of all static members, and answer
-    each pending JoinGroup.
+    """Begin a new generation of the joined members and of all static ones; answer each JoinGroup.
 
     Without members the group becomes empty, which is saved. If only static members are left and
     none has joined, nobody could lead: they get another rebalance timeout, of at least a second
@@ -102,16 +100,16 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
         turn,
         group,
         [
-            each
-            for each in live.members.values()
-            if each.join_ticket is None and each.instance_id is None
+            member
+            for member in live.members.values()
+            if member.join_ticket is None and member.instance_id is None
         ],
         "join",
     )
     leader = live.members.get(live.leader or "")
     if leader is None or leader.join_ticket is None:
         leader = next(
-            (each for each in live.members.values() if each.join_ticket is not None), None
+            (member for member in live.members.values() if member.join_ticket is not None), None
         )
         if leader is None and live.members:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
@@ -134,9 +132,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Note that the member has sent its SyncGroup; with the last one the deadline SYNC is
-    disarmed.
-    """
+    """Note that the member has sent its SyncGroup; the last one disarms the deadline SYNC."""
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
     if not pending:
@@ -144,7 +140,7 @@ def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMem
 
 
 def expire_join(turn: Turn, key: Key) -> None:
-    """Complete the rebalance without the members that have not joined in time.
+    """Complete the rebalance without the members that have not joined in time (deadline JOIN).
 
     The first rebalance of a group instead waits again if members have joined since it last waited.
     """
@@ -169,7 +165,7 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 
 def expire_sync(turn: Turn, key: Key) -> None:
-    """Remove the members that have not sent SyncGroup in time, and start a rebalance."""
+    """Remove the members without a SyncGroup in time (deadline SYNC), and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (
         ClassicGroupState.COMPLETING_REBALANCE,

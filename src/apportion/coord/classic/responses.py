@@ -4,7 +4,8 @@ Nothing is sent for a parked request whose connection has closed; the group goes
 been. In an error response the protocol name is null, which JoinGroup writes as "" before version 7.
 """
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Ticket
@@ -15,7 +16,7 @@ JoinedMembers = tuple[JoinGroupResponseMember, ...]
 
 
 def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
-    """Return every member with its metadata in the chosen protocol, as the leader gets them."""
+    """Return every member with its metadata, for the leader's JoinGroup response."""
     return tuple(
         JoinGroupResponseMember(
             member_id=member.member_id,
@@ -84,8 +85,9 @@ def complete_pending_sync(
 def fail_pending_requests(
     turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = ""
 ) -> None:
-    """Answer the member's parked JoinGroup and SyncGroup, if any, with `code`. member_id: that of
-    the JoinGroup response.
+    """Answer the member's parked JoinGroup and SyncGroup, if any, with `code`.
+
+    member_id: the one to name in the JoinGroup response.
     """
     fail_pending_join(turn, group.live.unpark_join(member), code, member_id)
     fail_pending_sync(turn, member, code)

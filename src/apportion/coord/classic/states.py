@@ -32,8 +32,9 @@ from enum import Enum
 
 
 class ClassicGroupState(Enum):
-    """The state of a group, named as Kafka's tools name it. DEAD is only reported, for groups that
-    do not exist.
+    """The state of a group, named as Kafka's tools name it.
+
+    DEAD is only reported, for groups that do not exist.
     """
 
     EMPTY = "Empty"

@@ -1,5 +1,6 @@
-"""SyncGroup: the leader brings the assignment, and every member fetches its own. Versions 0-5 (5:
-KIP-559).
+"""SyncGroup: the leader brings the assignment, and every member fetches its own.
+
+Versions 0-5 (5: KIP-559).
 """
 
 from apportion.coord.classic.checks import existing_group
@@ -30,7 +31,8 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type."
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            "SyncGroup of version 5 must name the protocol and its type.",
         )
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
@@ -52,8 +54,9 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
 
 
 def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
-    """Refuse a member that names another protocol than its generation's. Errors:
-    INCONSISTENT_GROUP_PROTOCOL.
+    """Refuse a member whose SyncGroup names another protocol than its generation's.
+
+    Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
     if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (
@@ -67,9 +70,7 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
 
 
 def metadata_size_bytes(group: ClassicGroup) -> int:
-    """Return the size of the members' metadata in the chosen protocol, the part of a record that
-    may grow long.
-    """
+    """Return the size of the members' metadata, the part of a group's record that may grow long."""
     return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
 
 
@@ -84,13 +85,15 @@ def store_assignment(
     """
     live = group.live
     assignments = {
-        each.member_id: each.assignment for each in requested if each.member_id in live.members
+        assigned.member_id: assigned.assignment
+        for assigned in requested
+        if assigned.member_id in live.members
     }
     if metadata_size_bytes(group) + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
         turn.note(
             "error",
-            f"group {group.group_id} is not saved: what its members say and get is more "
-            f"than {MAX_GROUP_BYTES} bytes",
+            f"group {group.group_id} is not saved: the metadata and assignments of its members "
+            f"are more than {MAX_GROUP_BYTES} bytes",
         )
         for member in live.members.values():
             arm_session(turn, group, member)
@@ -99,6 +102,8 @@ def store_assignment(
         return
     for member in live.members.values():
         member.assignment = bytes(assignments.get(member.member_id, b""))
+    # Saved before the first response: a member that knows its assignment must find it again after
+    # a crash of the broker.
     live.transition_to(ClassicGroupState.STABLE, turn.now.wall_ms)
     turn.emit(group.to_record())
     for member in live.members.values():

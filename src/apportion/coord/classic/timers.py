@@ -11,7 +11,7 @@ from apportion.errors import Code
 
 
 def expire_session(turn: Turn, key: Key) -> None:
-    """Remove a member whose session expired, or void a member id that was given out and never used.
+    """Remove a member whose session expired, or void a member id that was never used.
 
     A member with a parked request cannot heartbeat, so it counts as alive. A new member is the
     exception: it has a fixed timeout, because if its JoinGroup was lost nobody would ever miss it.
@@ -64,8 +64,9 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
 
 
 def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
-    """Answer every parked request with `code`, and disarm every deadline: the group is about to be
-    replaced or deleted.
+    """Answer every parked request with `code`, and disarm every deadline of the group.
+
+    For a group that is about to be replaced or deleted.
     """
     for member in group.live.members.values():
         fail_pending_requests(turn, group, member, code, member.member_id)

@@ -45,7 +45,7 @@ class Beat:
 def merge_metadata(
     metadata: ConsumerGroupMemberMetadataValue, beat: Beat
 ) -> ConsumerGroupMemberMetadataValue:
-    """Return the member's metadata after `beat`; the very same value if nothing has changed."""
+    """Return the member's metadata after a heartbeat; the same object if nothing has changed."""
     if (
         beat.topics is None
         and beat.instance_id in (None, metadata.instance_id)

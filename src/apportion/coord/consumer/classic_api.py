@@ -21,7 +21,7 @@ from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
-from apportion.wire.messages import heartbeat as signs
+from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -52,9 +52,10 @@ class ClassicCaller(NamedTuple):
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Join the member, or rejoin it, reconcile it, and wait for its SyncGroup for a rebalance
-    timeout.
+    """Handle JoinGroup of a classic member to a consumer group.
 
+    The member joins or rejoins, and is reconciled; then it has a rebalance timeout for its
+    SyncGroup. Nothing is parked, because the coordinator assigns.
     Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id),
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for a subscription that cannot be
     decoded.
@@ -72,9 +73,9 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
         return
     if body.member_id and body.group_instance_id is not None:
         _checked_member(group, body.member_id, body.group_instance_id)
-    verdict = heartbeat(turn, to_beat(turn, request, subscription_of(body)))
-    timers.arm_sync(turn, verdict.group, verdict.member)
-    turn.reply(request.ticket, join_response(verdict.member, body.protocols[0].name))
+    result = heartbeat(turn, to_beat(turn, request, subscription_of(body)))
+    timers.arm_sync(turn, result.group, result.member)
+    turn.reply(request.ticket, join_response(result.member, body.protocols[0].name))
 
 
 def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
@@ -107,8 +108,9 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
 
 
 def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
-    """Decode the subscription of the first protocol. Errors: UNKNOWN_SERVER_ERROR if malformed, as
-    in Kafka.
+    """Decode the subscription of the first protocol in a JoinGroup.
+
+    Errors: UNKNOWN_SERVER_ERROR if it is malformed, as in Kafka.
     """
     try:
         return consumer_serde.decode(ConsumerProtocolSubscription, body.protocols[0].metadata)[1]
@@ -122,9 +124,7 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
 def to_beat(
     turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
 ) -> Beat:
-    """Return the JoinGroup as a heartbeat that sends every field, also what the member still
-    owns.
-    """
+    """Return a JoinGroup as a heartbeat that sends every field, also the owned partitions."""
     body = request.body
     return Beat(
         group_id=body.group_id,
@@ -151,27 +151,27 @@ def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
     """Return what only classic members send: each protocol once, copied out of the frame."""
-    said: dict[str, ClassicProtocol] = {}
+    protocols: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
-        said.setdefault(
+        protocols.setdefault(
             protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata))
         )
     return ClassicMemberMetadata(
-        session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values())
+        session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(protocols.values())
     )
 
 
 def to_topic_partitions(
-    named: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics
+    partitions_by_name: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics
 ) -> tuple[RecordTopicPartitions, ...]:
     """Return the partitions by topic id, without topics and partitions that do not exist."""
     return tuple(
         RecordTopicPartitions(
             topic_id=topic.id,
-            partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions),
+            partitions=tuple(index for index in named.partitions if 0 <= index < topic.partitions),
         )
-        for each in named
-        if (topic := topics.named(each.topic)) is not None
+        for named in partitions_by_name
+        if (topic := topics.named(named.topic)) is not None
     )
 
 
@@ -187,7 +187,7 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """Answer with the assignment of the generation that the member joined, and restart its session.
+    """Answer SyncGroup with the assignment of the member's epoch, and restart its session.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
@@ -197,7 +197,8 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type."
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            "SyncGroup of version 5 must name the protocol and its type.",
         )
     caller = _checked_classic_member(
         turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
@@ -215,11 +216,11 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     timers.complete_sync(turn, group, member)
-    given = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
+    assignment = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
     turn.reply(
         request.ticket,
         SyncGroupResponse(
-            protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given
+            protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=assignment
         ),
     )
 
@@ -227,10 +228,12 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
 def encode_assignment(
     group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics
 ) -> bytes:
-    """Encode the units as a ConsumerProtocolAssignment in the version of the member's subscription,
-    without deleted topics.
+    """Encode the units as the assignment that SyncGroup hands to a classic member.
+
+    It is a ConsumerProtocolAssignment in the version of the member's subscription, without deleted
+    topics.
     """
-    held = [
+    assigned = [
         ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)
         for topic_id, partitions in group.saved.units.by_topic(units)
         if (topic := topics.with_id(topic_id)) is not None
@@ -238,11 +241,11 @@ def encode_assignment(
     version, _ = consumer_serde.decode(
         ConsumerProtocolSubscription, classic.supported_protocols[0].metadata
     )
-    value = ConsumerProtocolAssignment(assigned_partitions=tuple(held))
+    value = ConsumerProtocolAssignment(assigned_partitions=tuple(assigned))
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
 
-def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest]) -> None:
+def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
     """Restart the member's session, and answer REBALANCE_IN_PROGRESS if it has to rejoin.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
@@ -258,7 +261,7 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest])
     if must_rejoin(turn, group, member):
         timers.arm_rejoin(turn, group, member)
         code = Code.REBALANCE_IN_PROGRESS
-    turn.reply(request.ticket, signs.HeartbeatResponse(error_code=int(code)))
+    turn.reply(request.ticket, HeartbeatResponse(error_code=int(code)))
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
@@ -271,23 +274,27 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
         return True
     if member.state is not MemberState.UNRELEASED or member.target is None:
         return False
-    assigned, wanted = member.assigned.as_mapping(), subscribed_units(turn, group, member)
-    missing = (unit for unit in member.target.tolist() if unit not in assigned and wanted(unit))
+    assigned, is_subscribed = member.assigned.as_mapping(), subscribed_units(turn, group, member)
+    missing = (
+        unit for unit in member.target.tolist() if unit not in assigned and is_subscribed(unit)
+    )
     return not any(fencing.is_blocked(group, member.member_id, unit) for unit in missing)
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """Remove the named members of either protocol, with one new group epoch.
+    """Remove the members of either protocol that LeaveGroup names, with one new group epoch.
 
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 the error of the
     whole response.
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
-    named = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    identities = (
+        body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    )
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
-    for identity in named:
+    for identity in identities:
         try:
             member = _checked_member(
                 group, identity.member_id, identity.group_instance_id, names_instance_alone=True
@@ -298,23 +305,23 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
             codes.append(refusal.code)
     if leaving:
         timers.remove_members(turn, group, *leaving.values())
-    turn.reply(request.ticket, _leave_response(request.version, named, codes))
+    turn.reply(request.ticket, _leave_response(request.version, identities, codes))
 
 
 def _leave_response(
-    version: int, named: tuple[MemberIdentity, ...], codes: list[Code]
+    version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
-    answers = (
+    results = (
         MemberResponse(
             member_id=identity.member_id,
             group_instance_id=identity.group_instance_id,
             error_code=int(code),
         )
-        for identity, code in zip(named, codes, strict=True)
+        for identity, code in zip(identities, codes, strict=True)
     )
-    return LeaveGroupResponse(members=tuple(answers))
+    return LeaveGroupResponse(members=tuple(results))
 
 
 def _checked_classic_member(
@@ -347,8 +354,10 @@ def _checked_member(
     *,
     names_instance_alone: bool = False,
 ) -> ConsumerGroupMember:
-    """Return the member by member id, or by group instance id. Errors: UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID.
+    """Return the member by member id, or by group instance id.
+
+    names_instance_alone: the instance id may come without a member id, as in LeaveGroup.
+    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     member = (
         group.saved.members.get(member_id)

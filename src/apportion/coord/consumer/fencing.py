@@ -13,8 +13,10 @@ from apportion.errors import Code, Refused
 
 
 class AdmittedMember(NamedTuple):
-    """The sender of a heartbeat: `member` as it is saved, and a static member that it replaces;
-    neither for a new member.
+    """The sender of an admitted heartbeat.
+
+    member: as it is saved; None for a new member. predecessor: the static member that it replaces;
+        None for any other.
     """
 
     member: ConsumerGroupMember | None
@@ -23,8 +25,8 @@ class AdmittedMember(NamedTuple):
 
 def is_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     """Return whether the unit may not be assigned to the member, because another member has it."""
-    holder = group.saved.owners.owner_or_none(unit)
-    return holder is not None and holder != member_id
+    owner = group.saved.owners.owner_or_none(unit)
+    return owner is not None and owner != member_id
 
 
 def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
@@ -33,22 +35,25 @@ def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
 
 
 def is_same_member(member: ConsumerGroupMember, member_id: str) -> bool:
-    """Return whether the static member is the sender. A sender with another member id was replaced,
-    and is fenced.
+    """Return whether the sender still is the member that has its group instance id.
+
+    A sender with another member id was replaced, and is fenced.
     """
     return member.member_id == member_id
 
 
 def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
-    """Return whether the member or its replacement is classic: then the last to join wins, as in
-    KIP-345.
+    """Return whether the static member or its replacement uses the classic protocol.
+
+    In that case the last to join wins, as in KIP-345.
     """
     return member.is_classic or beat.classic is not None
 
 
 def has_released_instance(member: ConsumerGroupMember) -> bool:
-    """Return whether the static member has left temporarily, so that another may take its instance
-    id.
+    """Return whether the static member has left temporarily (epoch -2).
+
+    Only then may another member take its group instance id.
     """
     return member.epoch == AWAY
 
@@ -56,8 +61,9 @@ def has_released_instance(member: ConsumerGroupMember) -> bool:
 def may_use_previous_epoch(
     member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None
 ) -> bool:
-    """Return whether the member may go on from the epoch before: it missed one response, and owns
-    nothing that it may not use.
+    """Return whether the member may go on from its previous epoch, because it missed one response.
+
+    It may if it owns nothing that it may not use. owned: None where the heartbeat left it out.
     """
     return (
         epoch == member.previous_epoch
@@ -67,8 +73,9 @@ def may_use_previous_epoch(
 
 
 def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
-    """Return whether the member joins, or names its epoch or, after a missed response, the one
-    before.
+    """Return whether the member may go on from the epoch that its heartbeat names.
+
+    It may join, or name its own epoch or, after a missed response, its previous one.
     """
     if epoch in (JOINING, member.epoch):
         return True
@@ -76,8 +83,9 @@ def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int
 
 
 def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) -> bool:
-    """Return whether the member's saved state is known. If a newer coordinator wrote it, the member
-    must own nothing.
+    """Return whether this coordinator understands the member's saved state.
+
+    If a newer coordinator wrote it, the member must own nothing.
     """
     return member.state is not MemberState.UNKNOWN or (owned is not None and not owned)
 
@@ -85,7 +93,7 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
 def admit(
     group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int
 ) -> AdmittedMember:
-    """Return who sent the heartbeat, or refuse it. Changes nothing.
+    """Return who sent a ConsumerGroupHeartbeat or a JoinGroup, or refuse it; change nothing.
 
     Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
@@ -120,6 +128,7 @@ def admit(
 
 
 def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
+    """Return the sender of a heartbeat without a group instance id."""
     member = group.saved.members.get(beat.member_id)
     if member is None and beat.epoch != JOINING:
         raise unknown_member_error(beat)
@@ -127,6 +136,7 @@ def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
 
 
 def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMember:
+    """Return the sender of a heartbeat with a group instance id (KIP-345, KIP-848)."""
     static_member = group.static_member_or_none(instance_id)
     if static_member is None:
         if beat.epoch != JOINING:

@@ -29,8 +29,9 @@ from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 
 class HeartbeatResult(NamedTuple):
-    """The group and the member after a heartbeat, and whether the response must include the
-    assignment.
+    """The group and the member after a heartbeat.
+
+    includes_assignment: whether the response must include the assignment.
     """
 
     group: ConsumerGroup
@@ -90,8 +91,9 @@ def replace_static_member(
     predecessor: ConsumerGroupMember,
     metadata: ConsumerGroupMemberMetadataValue,
 ) -> None:
-    """Give a new member the target and the current assignment of the static member that it
-    replaces, at epoch 0.
+    """Give a new member the target and current assignment of the static member that it replaces.
+
+    It begins at epoch 0, because its process has used none of the units yet.
     """
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
@@ -116,8 +118,9 @@ def replace_static_member(
 
 
 def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
-    """Bump the group epoch if a subscription, or a subscribed topic's id or size, has changed; at
-    most once a heartbeat.
+    """Bump the group epoch if a subscription, or a subscribed topic's id or size, has changed.
+
+    At most once a heartbeat.
     """
     saved, live = group.saved, group.live
     has_seen_topics = live.seen_topics is turn.topics
@@ -136,7 +139,7 @@ def reconcile_member(
     owned: frozenset[int] | None,
     has_changed_subscription: bool,
 ) -> bool:
-    """Reconcile the member; return whether the units that it may use have changed."""
+    """Reconcile the member after its heartbeat; return whether its assigned units have changed."""
     saved = group.saved
     if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
         return False
@@ -164,11 +167,10 @@ def reconcile_member(
 
 
 def leave(turn: Turn, beat: Beat) -> None:
-    """Remove the member, or (epoch -2) let a static member leave temporarily with all that it may
-    use.
+    """Remove the member, or (epoch -2) let a static member leave temporarily.
 
-    Its successor may commit from its first epoch on, so what waits for it counts as assigned at
-    epoch 0.
+    A static member keeps all that it may use for its successor. That one may commit from its first
+    epoch on, so what waits for it counts as assigned at epoch 0.
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. The epoch is
     not compared.
     """
@@ -208,9 +210,7 @@ def leave(turn: Turn, beat: Beat) -> None:
 def subscribed_units(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> Callable[[int], bool]:
-    """Return a predicate: does the member subscribe to the topic of a unit, and does the topic
-    exist?
-    """
+    """Return a predicate on units: the topic exists, and the member subscribes to it."""
     names = frozenset(member.metadata.subscribed_topic_names)
     ids = group.saved.units.ids
     topics = turn.topics
@@ -223,7 +223,5 @@ def subscribed_units(
 
 
 def _as_rejoining(current: CurrentAssignment[int]) -> CurrentAssignment[int]:
-    """Return the assignment to reconcile: a static member that comes back begins again at epoch
-    0.
-    """
+    """Return the assignment to reconcile; a returning static member begins again at epoch 0."""
     return replace(current, epoch=0, previous_epoch=0) if current.epoch == AWAY else current

@@ -1,6 +1,6 @@
-"""The door of ConsumerGroupHeartbeat (KIP-848): it checks what can be checked without the group,
-and makes the request a `Beat`.
+"""The API ConsumerGroupHeartbeat (KIP-848): its checks without the group, and its response.
 
+The request becomes a `Beat`, which `heartbeat.py` applies to the group.
 Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themselves (KIP-1082).
 """
 
@@ -26,14 +26,14 @@ BLANK = "".join(map(chr, range(0x21)))
 def consumer_group_heartbeat(
     turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
 ) -> None:
-    """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
+    """Handle ConsumerGroupHeartbeat: the member lives, joins or leaves.
 
-    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved
-    yet), then the group's own.
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (expressions are not
+    resolved yet), then those of `heartbeat.heartbeat` or `heartbeat.leave`.
     """
     body = request.body
     check_request(body, request.version, turn.settings)
-    said = Beat(
+    beat = Beat(
         group_id=body.group_id,
         member_id=body.member_id or new_member_id(request.fresh),
         epoch=body.member_epoch,
@@ -47,7 +47,7 @@ def consumer_group_heartbeat(
         owned=body.topic_partitions,
     )
     if body.member_epoch in (LEAVING, AWAY):
-        leave(turn, said)
+        leave(turn, beat)
         turn.reply(
             request.ticket,
             ConsumerGroupHeartbeatResponse(
@@ -55,13 +55,16 @@ def consumer_group_heartbeat(
             ),
         )
     else:
-        turn.reply(request.ticket, heartbeat_response(heartbeat(turn, said), turn.settings))
+        turn.reply(request.ticket, heartbeat_response(heartbeat(turn, beat), turn.settings))
 
 
 def check_request(
     body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings
 ) -> None:
-    """Refuse what needs no group to be refused: ids, epochs, assignor, regular expression."""
+    """Refuse a ConsumerGroupHeartbeat that is wrong for any group.
+
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION.
+    """
     for is_wrong, why in (
         (
             (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING)
@@ -80,10 +83,10 @@ def check_request(
         check_join(body)
     elif body.member_epoch == AWAY and body.instance_id is None:
         raise Refused(
-            Code.INVALID_REQUEST, "Only a member with an InstanceId can leave its place open."
+            Code.INVALID_REQUEST, "Only a member with an InstanceId can leave temporarily."
         )
     elif body.member_epoch < AWAY:
-        raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} means nothing.")
+        raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} is not valid.")
     assignor = body.server_assignor
     if assignor is not None and assignor not in settings.group_consumer_assignors:
         offered = ", ".join(settings.group_consumer_assignors)
@@ -99,38 +102,44 @@ def check_request(
 
 
 def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuse a joining heartbeat that lacks a field. Errors: INVALID_REQUEST."""
+    """Refuse a joining heartbeat that lacks a required field.
+
+    Errors: INVALID_REQUEST.
+    """
     if body.rebalance_timeout_ms == -1:
-        raise Refused(
-            Code.INVALID_REQUEST, "A member that joins has to say its RebalanceTimeoutMs."
-        )
+        raise Refused(Code.INVALID_REQUEST, "A member that joins must send a RebalanceTimeoutMs.")
     if body.topic_partitions is None or body.topic_partitions:
-        raise Refused(
-            Code.INVALID_REQUEST, "A member that joins has to say that it owns no TopicPartitions."
-        )
+        raise Refused(Code.INVALID_REQUEST, "A member that joins must send empty TopicPartitions.")
     if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
-        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say what it subscribes to.")
+        raise Refused(Code.INVALID_REQUEST, "A member that joins must send a subscription.")
 
 
 def is_blank(text: str) -> bool:
-    """Return whether the text has only characters up to the space (U+0020)."""
+    """Return whether the text is empty after Java's trim, which strips all up to U+0020."""
     return not text.strip(BLANK)
 
 
 def new_member_id(fresh: bytes) -> str:
-    """Return a random member id in Kafka's form: 16 bytes in URL-safe base64, without a leading
-    dash.
+    """Return a random member id in Kafka's form, made of 16 random bytes.
+
+    It is URL-safe base64, without a leading dash, which command-line tools would take for an
+    option.
     """
     text = urlsafe_b64encode(fresh).decode().rstrip("=")
     return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
 
 
 def heartbeat_response(
-    verdict: HeartbeatResult, settings: GroupSettings
+    result: HeartbeatResult, settings: GroupSettings
 ) -> ConsumerGroupHeartbeatResponse:
-    """Return the response; a null assignment where the member knows its own."""
-    group, member, tells_assignment = verdict
-    units = group.saved.units.by_topic(member.assigned.units.tolist()) if tells_assignment else ()
+    """Return the ConsumerGroupHeartbeat response.
+
+    Its assignment is null if the member has it already.
+    """
+    group, member, includes_assignment = result
+    units = (
+        group.saved.units.by_topic(member.assigned.units.tolist()) if includes_assignment else ()
+    )
     parts = tuple(
         TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units
     )
@@ -138,5 +147,5 @@ def heartbeat_response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms(converged=group.has_converged()),
-        assignment=Assignment(topic_partitions=parts) if tells_assignment else None,
+        assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
     )

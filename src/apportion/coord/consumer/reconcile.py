@@ -27,7 +27,9 @@ Example: a has 0 and 1 at epoch 5; b joins, and the target of epoch 6 is a: 0, b
     a owns only 0       epoch 6, STABLE, assigned {0}; unit 1 is free
     b heartbeats        epoch 6, STABLE, assigned {1}
 
-The module is pure, and does not know what a unit is: a partition here, a task for Streams.
+The module is pure. A unit is whatever a group assigns as a whole and a member uses alone: a
+partition in a consumer group, a task in a Streams group. The rules need no more of it than that it
+can be compared.
 """
 
 from collections.abc import Callable, Collection, Mapping, Set
@@ -39,8 +41,9 @@ U = TypeVar("U")
 
 
 class MemberState(IntEnum):
-    """The reconciliation state of a member, numbered as in
-    ConsumerGroupCurrentMemberAssignmentValue.
+    """The reconciliation state of a member.
+
+    The numbers are those in ConsumerGroupCurrentMemberAssignmentValue.
     """
 
     STABLE = 0
@@ -70,9 +73,7 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """Return the next assignment; `previous_epoch` is the epoch left, even if it is the
-        same.
-        """
+        """Return the next assignment; its previous epoch is this one's epoch, even an equal one."""
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
@@ -87,7 +88,7 @@ def reconcile(
     target: Collection[U],
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
-    is_unsubscribed: Callable[[U], bool] = lambda unit: False,
+    is_unsubscribed: Callable[[U], bool] = lambda _unit: False,
 ) -> CurrentAssignment[U]:
     """Advance a member's current assignment as far toward its target as is safe now.
 
@@ -121,12 +122,12 @@ def _advance(
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """Revoke what the target lacks; if the member has let go of that, assign what is free of the
-    target.
-    """
+    """Revoke what the target lacks; once that is confirmed, assign what is free of the target."""
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
-    kept = {unit: given for unit, given in current.assigned.items() if unit in target}
-    revoked = {unit: given for unit, given in current.assigned.items() if unit not in target}
+    kept = {unit: since for unit, since in current.assigned.items() if unit in target}
+    revoked = {unit: since for unit, since in current.assigned.items() if unit not in target}
+    # Revocation comes first: until the member has confirmed it, it stays at its old epoch, and its
+    # new units stay unassigned.
     if is_still_using(owned, revoked):
         return current.advance(epoch, MemberState.UNREVOKED, kept, revoked)
     missing = [unit for unit in target if unit not in kept]
@@ -138,15 +139,13 @@ def _advance(
 def _without_unsubscribed(
     current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
 ) -> CurrentAssignment[U]:
-    """Revoke the units of topics from which the member unsubscribed, without moving to another
-    epoch.
-    """
-    kept = {unit: given for unit, given in current.assigned.items() if not is_unsubscribed(unit)}
+    """Revoke the units of topics from which the member unsubscribed, at its present epoch."""
+    kept = {unit: since for unit, since in current.assigned.items() if not is_unsubscribed(unit)}
     if len(kept) == len(current.assigned):
         return current
     revoking = {
         **current.pending_revocation,
-        **{unit: given for unit, given in current.assigned.items() if unit not in kept},
+        **{unit: since for unit, since in current.assigned.items() if unit not in kept},
     }
     if is_still_using(owned, revoking):
         return current.advance(current.epoch, MemberState.UNREVOKED, kept, revoking)

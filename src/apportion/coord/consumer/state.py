@@ -1,7 +1,7 @@
-"""The state of a consumer group: `saved`, which only `replay.apply_*` writes, and `live`, which a
-crash may lose.
+"""The state of a consumer group: `saved`, as the log says it, and `live`, which a crash may lose.
 
-Counters beside the members let a steady heartbeat finish without a look at the other members.
+Only `replay.apply_*` writes `saved`. Counters beside the members let a steady heartbeat finish
+without a look at the other members.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,10 +38,9 @@ NO_METADATA = ConsumerGroupMemberMetadataValue(
 
 
 class ConsumerGroupMember:
-    """One member: its metadata, its current assignment (`assigned`, `pending_revocation`) and its
-    target.
+    """One member: its metadata, its current assignment and its target assignment.
 
-    target: None before the first one.
+    assigned, pending_revocation: the current assignment. target: None before the first one.
     """
 
     __slots__ = (
@@ -67,9 +66,7 @@ class ConsumerGroupMember:
 
     @property
     def is_classic(self) -> bool:
-        """True for a member of the classic protocol: it joins and syncs, and its generation is its
-        epoch.
-        """
+        """True for a member of the classic protocol, whose generation is its epoch."""
         return self.metadata.classic_member_metadata is not None
 
     @property
@@ -84,7 +81,7 @@ class ConsumerGroupMember:
         )
 
     def units(self) -> list[int]:
-        """Return every unit that no other member may have because of this one."""
+        """Return all units that the member may be using, also those that it has yet to give up."""
         return [*self.assigned.units.tolist(), *self.pending_revocation.units.tolist()]
 
 
@@ -170,14 +167,17 @@ class ConsumerGroup:
         return topic in self.saved.subscriber_counts
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic` may expire (wall ms): its commit; None while a
-        member subscribes to it.
+        """Return since when an offset of `topic` may expire (wall ms): its commit.
+
+        Returns None while a member subscribes to the topic.
         """
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """Return the assignor that most members ask for; the first configured one on a tie, or if
-        nobody asks.
+        """Return the server-side assignor that most members ask for.
+
+        The first configured one (`group.consumer.assignors`) wins a tie, and is used if nobody
+        asks.
         """
         votes = self.saved.assignor_votes
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
@@ -188,7 +188,7 @@ class ConsumerGroup:
         return None if member_id is None else self.saved.members.get(member_id)
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuse an offset commit that the member may not make.
+        """Refuse an OffsetCommit that the member may not make.
 
         Errors, in this order: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. A classic
         member may use any version, and gets ILLEGAL_GENERATION for a stale epoch.
@@ -212,8 +212,9 @@ class ConsumerGroup:
             raise _stale_epoch_error(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Refuse to show offsets to a member of another epoch. Errors: as `check_commit`, in any
-        version.
+        """Refuse to show committed offsets to a member of another epoch (OffsetFetch).
+
+        Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, in any version.
         """
         if claim.member_id is None and claim.epoch < 0:
             return
@@ -228,7 +229,7 @@ class ConsumerGroup:
     def check_offset_deletion(self) -> None:
         """Refuse nothing: the members' topics are known."""
 
-    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+    def session_or_none(self, _member_id: str) -> tuple[Key, int] | None:
         """Return None: a commit does not restart the session in a consumer group."""
         return None
 
@@ -250,30 +251,31 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
 
 
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
-    """Return the error for an epoch that is not the member's: ILLEGAL_GENERATION for a classic
-    member.
+    """Return the error for an epoch that is not the member's.
+
+    It is STALE_MEMBER_EPOCH, and ILLEGAL_GENERATION for a classic member.
     """
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
 def to_current_assignment_value(
-    hold: CurrentAssignment[int], units: UnitNumbering
+    current: CurrentAssignment[int], units: UnitNumbering
 ) -> ConsumerGroupCurrentMemberAssignmentValue:
     """Return the record value of a current assignment."""
     return ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=hold.epoch,
-        previous_member_epoch=hold.previous_epoch,
-        state=int(hold.state),
-        assigned_partitions=_with_epochs(hold.assigned, units),
-        partitions_pending_revocation=_with_epochs(hold.pending_revocation, units),
+        member_epoch=current.epoch,
+        previous_member_epoch=current.previous_epoch,
+        state=int(current.state),
+        assigned_partitions=_with_epochs(current.assigned, units),
+        partitions_pending_revocation=_with_epochs(current.pending_revocation, units),
     )
 
 
 def _with_epochs(
-    grants: Mapping[int, int], units: UnitNumbering
+    epochs_by_unit: Mapping[int, int], units: UnitNumbering
 ) -> tuple[RecordTopicPartitions, ...]:
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
-        for topic_id, partitions, epochs in by_topic_with_epochs(grants, units)
+        for topic_id, partitions, epochs in by_topic_with_epochs(epochs_by_unit, units)
     )

@@ -1,8 +1,8 @@
-"""The target assignment of a consumer group: its members and topics as vectors, the assignor's
-result, records for what changed.
+"""The target assignment of a consumer group: it calls the assignor and saves what changed.
 
-The owners are one vector over the subscribed topics laid end to end; a member gets a record only if
-its target changed.
+The assignors work on vectors. So members and topics become indexes, and the subscribed topics are
+laid end to end: the owner of each partition is then one vector. A member gets a record only if its
+target changed.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,9 @@ Positions = NDArray[np.int64]
 
 
 class TopicLayout(NamedTuple):
-    """The subscribed topics that exist, by name, laid end to end: topic t has the positions
-    starts[t]..starts[t + 1].
+    """The subscribed topics that exist, by name, laid end to end as the assignors need them.
+
+    topics[t] has the positions starts[t]..starts[t + 1], one for each partition.
     """
 
     topics: list[Topic]
@@ -57,41 +58,44 @@ class TopicLayout(NamedTuple):
     def partitions_by_member(
         self, owner: Vector, chosen: NDArray[np.bool_]
     ) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
-        """Yield (member index, its partitions by topic) for each chosen member that owns any,
-        ascending.
+        """Yield each chosen member's index with its partitions by topic, by ascending index.
+
+        owner: the member index of each position, -1 for none. chosen: for each member, whether to
+            yield it; members that own nothing are left out.
         """
-        places = np.flatnonzero(chosen[owner] & (owner >= 0))
-        places = places[np.argsort(owner[places], kind="stable")]
-        owners = owner[places]
-        topic_of = np.searchsorted(self.starts, places, side="right") - 1
-        partitions = (places - self.starts[topic_of]).tolist()
+        positions = np.flatnonzero(chosen[owner] & (owner >= 0))
+        # stable, so the positions of one member stay ascending: by topic, then by partition
+        positions = positions[np.argsort(owner[positions], kind="stable")]
+        owners = owner[positions]
+        topic_of = np.searchsorted(self.starts, positions, side="right") - 1
+        partitions = (positions - self.starts[topic_of]).tolist()
         breaks = np.flatnonzero((np.diff(owners) != 0) | (np.diff(topic_of) != 0)) + 1
         edges = [0, *breaks.tolist(), len(partitions)] if partitions else [0]
-        whole: dict[int, list[tuple[TopicId, tuple[int, ...]]]] = {}
-        for first, last in pairwise(edges):
+        by_member: dict[int, list[tuple[TopicId, tuple[int, ...]]]] = {}
+        for first, end in pairwise(edges):
             topic_id = self.topics[topic_of[first]].id
-            whole.setdefault(int(owners[first]), []).append(
-                (topic_id, tuple(partitions[first:last]))
+            by_member.setdefault(int(owners[first]), []).append(
+                (topic_id, tuple(partitions[first:end]))
             )
-        yield from whole.items()
+        yield from by_member.items()
 
 
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute the target assignment for the group's epoch with its assignor.
+    """Compute the target assignment for the group's epoch with its assignor, and save it.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
     saved = group.saved
     layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
-    owner, strayed = _owners(members, layout, saved.units)
+    owner, changed = _owners(members, layout, saved.units)
     assign = ASSIGNORS[group.assignor(turn.settings.group_consumer_assignors)]
-    answer = assign(owner, layout.starts, _subscriptions(members, layout))
-    changed = strayed
-    for side in (owner, answer):
-        moved = side[owner != answer]
+    new_owner = assign(owner, layout.starts, _subscriptions(members, layout))
+    # the target of a member changes if it loses a partition, or gets one
+    for vector in (owner, new_owner):
+        moved = vector[owner != new_owner]
         changed[moved[moved >= 0]] = True
-    targets = dict(layout.partitions_by_member(answer, changed))
+    targets = dict(layout.partitions_by_member(new_owner, changed))
     for index in np.flatnonzero(changed).tolist():
         turn.emit(
             records.target_assignment(
@@ -102,8 +106,9 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
-    """Return static members by instance id, then dynamic ones by member id: assignors prefer
-    members in this order.
+    """Return static members by instance id, then dynamic ones by member id.
+
+    Assignors prefer members in this order, so a restarted static member gets the same partitions.
     """
     static = [member for member in members.values() if member.metadata.instance_id is not None]
     dynamic = sorted(
@@ -131,28 +136,30 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 def _owners(
     members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering
 ) -> tuple[Vector, NDArray[np.bool_]]:
-    """Return the owner vector of the present targets, and which members' targets it does not hold
-    as they are.
+    """Return the owner vector of the present targets, and whose target must be written again.
+
+    A target must be if it is missing, or names partitions that do not exist (any more).
     """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
-    strayed = np.fromiter((member.target is None for member in members), np.bool_, len(members))
+    is_stale = np.fromiter((member.target is None for member in members), np.bool_, len(members))
     positions = layout.positions(np.concatenate([NO_UNITS, *targets]), numbering)
     ranks = np.repeat(np.arange(len(members), dtype=np.int32), [len(target) for target in targets])
     inside = positions >= 0
     owner[positions[inside]] = ranks[inside]
-    strayed[ranks[~inside]] = True
-    return owner, strayed
+    is_stale[ranks[~inside]] = True
+    return owner, is_stale
 
 
 def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
-    """Return the topics of each member. Members with equal subscriptions share one row until the
-    end.
+    """Return the topics of each member, as the assignors take them.
+
+    Members with equal subscriptions share one row until the end.
     """
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[str, ...], Vector] = {}
     for names in dict.fromkeys(member.metadata.subscribed_topic_names for member in members):
         rows[names] = np.array([index[name] for name in names if name in index], np.int32)
-    wanted = [rows[member.metadata.subscribed_topic_names] for member in members]
-    ends = np.cumsum([0, *map(len, wanted)]).astype(np.int32)
-    return Subscriptions(ends, np.concatenate([np.empty(0, np.int32), *wanted]))
+    subscribed = [rows[member.metadata.subscribed_topic_names] for member in members]
+    ends = np.cumsum([0, *map(len, subscribed)]).astype(np.int32)
+    return Subscriptions(ends, np.concatenate([np.empty(0, np.int32), *subscribed]))

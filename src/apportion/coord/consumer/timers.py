@@ -41,8 +41,9 @@ def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember)
 
 
 def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Give a classic member its rebalance timeout to rejoin, from the first REBALANCE_IN_PROGRESS
-    on.
+    """Arm the deadline for a classic member's JoinGroup, from the first REBALANCE_IN_PROGRESS on.
+
+    The member has its rebalance timeout.
     """
     key = (REJOIN, group.group_id, member.member_id)
     if key not in turn.deadlines:
@@ -71,9 +72,7 @@ def restore_group(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def restore_deadlines(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Give the member a whole session and a whole rebalance timeout after a restart of the
-    broker.
-    """
+    """Give the member a whole session and a whole rebalance timeout after a start of the broker."""
     arm_session(turn, group, member)
     arm_rebalance(turn, group, member)
 
@@ -85,17 +84,15 @@ def disarm(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Non
 
 
 def has_pending_revocation(member: ConsumerGroupMember) -> bool:
-    """Return whether the group waits for this member to revoke units, and to confirm that in a
-    heartbeat.
-    """
+    """Return whether the group waits for this member to confirm a revocation in a heartbeat."""
     return member.state is MemberState.UNREVOKED and member.epoch != AWAY and not member.is_classic
 
 
 def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
-    """Remove the members and bump the group epoch; the next heartbeat of the others computes a new
-    target.
+    """Remove the members and bump the group epoch, when they leave or a deadline has expired.
 
-    If only classic members remain, the group becomes a classic group instead.
+    The next heartbeat of the others computes a new target. If only classic members remain, the
+    group becomes a classic group instead.
     """
     if turn.on_members_leaving(turn, group, members):
         return
@@ -108,8 +105,8 @@ def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMemb
 
 def expire_session(turn: Turn, key: Key) -> None:
     """Remove a member whose session expired."""
-    if found := _member_of_deadline_or_none(turn, key):
-        group, member = found
+    if group_and_member := _member_of_deadline_or_none(turn, key):
+        group, member = group_and_member
         turn.note(
             "info",
             f"group {group.group_id}: member {member.member_id} was silent for too long "
@@ -119,10 +116,10 @@ def expire_session(turn: Turn, key: Key) -> None:
 
 
 def expire_revocation(turn: Turn, key: Key) -> None:
-    """Remove a member that has not revoked in time."""
-    found = _member_of_deadline_or_none(turn, key)
-    if found and has_pending_revocation(found[1]):
-        group, member = found
+    """Remove a member that has not revoked within its rebalance timeout."""
+    group_and_member = _member_of_deadline_or_none(turn, key)
+    if group_and_member and has_pending_revocation(group_and_member[1]):
+        group, member = group_and_member
         turn.note(
             "info",
             f"group {group.group_id}: member {member.member_id} took too long to revoke "
@@ -132,12 +129,10 @@ def expire_revocation(turn: Turn, key: Key) -> None:
 
 
 def expire_classic_member(turn: Turn, key: Key) -> None:
-    """Remove a classic member that did not rejoin, or did not sync, within its rebalance
-    timeout.
-    """
-    found = _member_of_deadline_or_none(turn, key)
-    if found and found[1].is_classic:
-        group, member = found
+    """Remove a classic member without a JoinGroup or SyncGroup within its rebalance timeout."""
+    group_and_member = _member_of_deadline_or_none(turn, key)
+    if group_and_member and group_and_member[1].is_classic:
+        group, member = group_and_member
         turn.note(
             "info",
             f"group {group.group_id}: member {member.member_id} took too long to "

@@ -37,9 +37,7 @@ class PartitionsOfTopic(Protocol):
 
 
 class PartitionsWithEpochs(PartitionsOfTopic, Protocol):
-    """Partitions of one topic with the epochs at which they were assigned, if the writer knew
-    those.
-    """
+    """Partitions of one topic with the epochs at which they were assigned, if recorded."""
 
     @property
     def assignment_epochs(self) -> tuple[int, ...] | None:
@@ -63,7 +61,7 @@ NO_ASSIGNED_UNITS = AssignedUnits(NO_UNITS, np.empty(0, np.int32))
 
 
 class UnitNumbering:
-    """The numbers of a group's topics."""
+    """The numbers of a group's topics, from which its units are made."""
 
     __slots__ = ("_numbers", "ids")
 
@@ -81,14 +79,15 @@ class UnitNumbering:
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units of what a member says it owns. The set is only for membership tests."""
+        """Return the units that a heartbeat says the member owns; for membership tests only."""
         return frozenset(
             self.unit(part.topic_id, partition) for part in parts for partition in part.partitions
         )
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
-        """Return the units of a record's partitions; new topics get a number, so only `apply_*` may
-        call it.
+        """Return the units of a record's partitions.
+
+        New topics get a number, so only `apply_*` may call it: the numbers depend on the log alone.
         """
         packed = [
             np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT)
@@ -101,9 +100,7 @@ class UnitNumbering:
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:
-        """Return the units of a record's partitions with their epochs, or `epoch` where the writer
-        gave none.
-        """
+        """Return the units of a record's partitions with their epochs, or `epoch` for all."""
         if not parts:
             return NO_ASSIGNED_UNITS
         units = self.assign_units(parts)
@@ -111,7 +108,7 @@ class UnitNumbering:
             return AssignedUnits(units, np.full(len(units), epoch, np.int32))
         return AssignedUnits(
             units,
-            np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32),
+            np.array([since for part in parts for since in _epochs_of(part, epoch)], np.int32),
         )
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
@@ -131,7 +128,7 @@ class UnitNumbering:
 
 
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
-    """Return one epoch for each partition; a list of another length is ignored."""
+    """Return one assignment epoch for each partition; a list of another length is ignored."""
     epochs = part.assignment_epochs
     return (
         epochs
@@ -171,36 +168,36 @@ class UnitOwners:
             number, partition = unit >> SHIFT, unit & PARTITION
             while number >= len(by_topic):
                 by_topic.append([])
-            holders = by_topic[number]
-            if partition >= len(holders):
-                holders.extend([None] * (partition + 1 - len(holders)))
-            holders[partition] = member_id
+            owners = by_topic[number]
+            if partition >= len(owners):
+                owners.extend([None] * (partition + 1 - len(owners)))
+            owners[partition] = member_id
 
     def release(self, member_id: str, units: list[int]) -> None:
         """Free those of the units that the member owns."""
         by_topic = self._by_topic
         for unit in units:
-            holders = by_topic[unit >> SHIFT]
-            if holders[unit & PARTITION] == member_id:
-                holders[unit & PARTITION] = None
+            owners = by_topic[unit >> SHIFT]
+            if owners[unit & PARTITION] == member_id:
+                owners[unit & PARTITION] = None
 
     def owned(self, units: UnitNumbering) -> dict[IdPartition, str]:
         """Return the owner of each owned unit, by topic id and partition."""
         return {
-            IdPartition(units.ids[number], partition): holder
-            for number, holders in enumerate(self._by_topic)
-            for partition, holder in enumerate(holders)
-            if holder is not None
+            IdPartition(units.ids[number], partition): owner
+            for number, owners in enumerate(self._by_topic)
+            for partition, owner in enumerate(owners)
+            if owner is not None
         }
 
 
 def by_topic_with_epochs(
-    grants: Mapping[int, int], units: UnitNumbering
+    epochs_by_unit: Mapping[int, int], units: UnitNumbering
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
     """Yield assigned units as a record has them: topic, partitions ascending, their epochs."""
-    for topic_id, partitions in units.by_topic(grants):
+    for topic_id, partitions in units.by_topic(epochs_by_unit):
         yield (
             topic_id,
             partitions,
-            tuple(grants[units.unit(topic_id, partition)] for partition in partitions),
+            tuple(epochs_by_unit[units.unit(topic_id, partition)] for partition in partitions),
         )

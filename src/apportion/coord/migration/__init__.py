@@ -1,3 +1,1 @@
-"""Migration (KIP-848): a classic group becomes a consumer group, or a consumer group a classic
-one.
-"""
+"""Migration (KIP-848): a classic group becomes a consumer group, or the other way round."""

@@ -1,10 +1,9 @@
-"""The downgrade of a consumer group to a classic group, when its last member of the consumer
-protocol leaves or is replaced.
+"""The downgrade of a consumer group to a classic group (KIP-848).
 
-A group without members is downgraded at once, whatever the migration policy says. With members,
-each keeps what it may be using (decision 33). The downgrade is one append: tombstones of the
-consumer group, then the record of the classic group. `upgrade.py` is the way there; only these two
-modules know both kinds.
+It happens when the last member of the consumer protocol leaves or is replaced. A group without
+members is downgraded at once, whatever the migration policy says. With members, each keeps what it
+may be using (decision 33). The downgrade is one append: tombstones of the consumer group, then the
+record of the classic group. `upgrade.py` is the way there; only these two modules know both kinds.
 """
 
 from typing import NamedTuple
@@ -26,21 +25,18 @@ from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
 from apportion.wire.messages.join_group import JoinGroupRequest
-from apportion.wire.records.groups import (
-    ClassicMemberMetadata,
-    GroupMetadataValue,
-    MemberMetadata,
-)
+from apportion.wire.records.groups import ClassicMemberMetadata, GroupMetadataValue, MemberMetadata
 
 DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
 
 
 def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Handle a classic member's JoinGroup to a consumer group.
+    """Handle JoinGroup to a consumer group.
 
-    An empty group becomes classic; so does one whose last consumer is the static member that the
-    joiner replaces.
+    An empty group becomes classic; so does one whose last member of the consumer protocol is the
+    static member that the joiner replaces. Otherwise the joiner becomes a classic member of the
+    consumer group.
     Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
     none.
     """
@@ -71,20 +67,20 @@ class RemainingMember(NamedTuple):
 def downgrade_if_last_consumer_left(
     turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]
 ) -> bool:
-    """Replace the group by a classic one if only classic members remain without `leaving`; return
-    whether that was done.
+    """Replace the group by a classic one if only classic members remain without `leaving`.
 
-    The remaining members then rebalance.
+    Returns whether that was done. The remaining members then rebalance. `timers.remove_members`
+    calls it as `Turn.on_members_leaving`.
     """
-    gone = {member.member_id: None for member in leaving}
+    leaving_ids = {member.member_id: None for member in leaving}
     classic_members = [
         remaining
         for remaining in remaining_members(group)
-        if remaining.member.member_id not in gone
+        if remaining.member.member_id not in leaving_ids
     ]
     if (
         not classic_members
-        or len(classic_members) + len(gone) < len(group.saved.members)
+        or len(classic_members) + len(leaving_ids) < len(group.saved.members)
         or not may_downgrade(turn.settings, classic_members)
     ):
         return False
@@ -160,7 +156,8 @@ def downgrade(
     classic_timers.restore_group(turn, new)
     for remaining in classic_members:
         protocols = tuple(
-            (each.name, bytes(each.metadata)) for each in remaining.classic.supported_protocols
+            (protocol.name, bytes(protocol.metadata))
+            for protocol in remaining.classic.supported_protocols
         )
         new.live.update_protocols(new.live.members[remaining.member.member_id], protocols)
     turn.note(
@@ -193,22 +190,21 @@ def to_saved_member(
 
 
 def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """The records after which the group is forgotten, whoever is in it, in the order in which Kafka
-    forgets.
-    """
-    gone = [
+    """Return the records that delete the group with all its members, in Kafka's order."""
+    by_member = [
         records.member_tombstones(group.group_id, member_id) for member_id in group.saved.members
     ]
-    holds, targets, members = ([each[kind] for each in gone] for kind in range(3))
+    assignments, targets, members = (
+        [tombstones[kind] for tombstones in by_member] for kind in range(3)
+    )
     assignment_epoch, epoch = records.group_tombstones(group.group_id)
-    return [*holds, *targets, assignment_epoch, *members, epoch]
+    return [*assignments, *targets, assignment_epoch, *members, epoch]
 
 
 def replaced_consumer_or_none(
     turn: Turn, group: ConsumerGroup, body: JoinGroupRequest
 ) -> ConsumerGroupMember | None:
-    """Return the static member that the joiner replaces, if it is the last member of the consumer
-    protocol.
+    """Return the static member that the joiner replaces, if it is the last non-classic one.
 
     Errors: those of `classic_api.check_join`, if so.
     """
@@ -260,9 +256,9 @@ def replace_last_consumer(
 def is_fully_reconciled(
     group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics
 ) -> bool:
-    """Return whether every member has its target at the group's epoch, computed for the topics as
-    they are.
+    """Return whether a rebalance would change nothing for the members of the group.
 
+    That is, every member has its target at the group's epoch, computed for the topics as they are.
     The replaced member may have left temporarily.
     """
     saved = group.saved

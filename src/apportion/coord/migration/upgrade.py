@@ -1,10 +1,10 @@
-"""The upgrade of a classic group to a consumer group (KIP-848), when the first member of the
-consumer protocol joins.
+"""The upgrade of a classic group to a consumer group (KIP-848).
 
-A group without members is upgraded at once, whatever the migration policy says. With members, each
-keeps what it may be using (decision 33). The upgrade is one append: tombstones of the classic
-group, then the records of the consumer group, then those of the joining member. `downgrade.py` is
-the way back; only these two modules know both kinds.
+It happens when the first member of the consumer protocol joins. A group without members is upgraded
+at once, whatever the migration policy says. With members, each keeps what it may be using (decision
+33). The upgrade is one append: tombstones of the classic group, then the records of the consumer
+group, then those of the joining member. `downgrade.py` is the way back; only these two modules know
+both kinds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
+from apportion.coord.classic.live_state import ClassicGroupMember as ClassicMember
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import ClassicGroupMember as ClassicMember
 from apportion.coord.classic.states import ClassicGroupState as ClassicState
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
@@ -44,19 +44,21 @@ UPGRADING = ("bidirectional", "upgrade")
 """The policies under which a group with members may become a consumer group."""
 
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""They have no use for user data in an assignment, though librdkafka's leaders write some; what a
-stranger's means nobody knows.
+"""Assignors that have no use for user data in an assignment, though librdkafka's leaders write
+some. What a custom assignor's user data means is unknown.
 """
 
 NO_ASSIGNMENT = consumer_serde.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
-"""What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
+"""The metadata hash that equals no computed one, so the next heartbeat bumps the epoch. (0 is the
+hash of no topics.)
+"""
 
 
 def heartbeat_to_classic_group(
     turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
 ) -> None:
-    """Upgrade the classic group that a consumer joins, and let it join.
+    """Handle ConsumerGroupHeartbeat to a classic group: upgrade it, and let the member join.
 
     Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
     or the group cannot be upgraded; GROUP_MAX_SIZE_REACHED.
@@ -76,8 +78,9 @@ def heartbeat_to_classic_group(
 
 
 class UpgradedMember(NamedTuple):
-    """A member of the classic group as the consumer group gets it. unrevoked: what it may use
-    beyond its assignment.
+    """A member of the classic group as the consumer group gets it.
+
+    unrevoked: what it may use beyond its assignment.
     """
 
     member: ClassicMember
@@ -88,8 +91,9 @@ class UpgradedMember(NamedTuple):
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
-    """Refuse to upgrade a group that must stay classic. Errors: GROUP_ID_NOT_FOUND;
-    GROUP_MAX_SIZE_REACHED if the joiner has no room.
+    """Refuse to upgrade a group that must stay classic.
+
+    Errors: GROUP_ID_NOT_FOUND; GROUP_MAX_SIZE_REACHED if the joiner has no room.
     """
     settings, size = turn.settings, len(group.live.members)
     limit = settings.group_consumer_max_size
@@ -103,15 +107,21 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
         refuse_upgrade(
             turn,
             group,
-            f"its members are no consumers but speak the {group.live.protocol_type} protocol.",
+            f"the protocol type of its members is {group.live.protocol_type}, not consumer.",
         )
     if size > limit:
         refuse_upgrade(turn, group, f"it has more than {limit} members.")
     if (
-        sum(len(said) for member in group.live.members.values() for _, said in member.protocols)
+        sum(
+            len(metadata)
+            for member in group.live.members.values()
+            for _, metadata in member.protocols
+        )
         > MAX_GROUP_BYTES
     ):
-        refuse_upgrade(turn, group, f"what its members say is more than {MAX_GROUP_BYTES} bytes.")
+        refuse_upgrade(
+            turn, group, f"the metadata of its members is more than {MAX_GROUP_BYTES} bytes."
+        )
     if size == limit and joiner_id not in group.live.members:
         raise group_full_error(group.group_id, limit)
 
@@ -130,12 +140,12 @@ def refuse_upgrade(
 
 
 def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
-    """Return every member with all that it may be using: its last assignment, and what it has not
-    revoked yet.
+    """Return every member of the classic group with all that it may be using.
 
-    The protocol that all would choose comes first, because it counts for a classic member. Errors:
-    GROUP_ID_NOT_FOUND for bytes that cannot be decoded, and for a custom assignor's user data,
-    which would be lost; those of `with_unrevoked`.
+    That is its last assignment, and what it has not revoked yet. The protocol that all would choose
+    comes first, because it counts for a classic member. Errors: GROUP_ID_NOT_FOUND for bytes that
+    cannot be decoded, and for a custom assignor's user data, which would be lost; those of
+    `with_unrevoked`.
     """
     name = group.live.select_protocol()
     assignments = last_assignments(group)
@@ -148,12 +158,16 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
                 ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT
             )[1]
         except DecodeError as error:
-            refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
+            refuse_upgrade(
+                turn,
+                group,
+                f"subscription or assignment of member {member.member_id} is malformed: {error}",
+            )
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
             refuse_upgrade(
                 turn, group, f"its custom assignor {name} gives user data to {member.member_id}."
             )
-        known = tuple(
+        classic_protocols = tuple(
             ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols
         )
         parts = by_topic(
@@ -163,7 +177,7 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
                 )
             )
         )
-        members.append(UpgradedMember(member, known, subscription, parts))
+        members.append(UpgradedMember(member, classic_protocols, subscription, parts))
     return with_unrevoked(turn, group, members)
 
 
@@ -172,19 +186,19 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
     saved = () if group.saved is None else group.saved.members
     instances = group.live.instances
     static = (
-        (instances.get(each.group_instance_id or ""), each.assignment)
-        for each in saved
-        if each.group_instance_id is not None
+        (instances.get(member.group_instance_id or ""), member.assignment)
+        for member in saved
+        if member.group_instance_id is not None
     )
-    return {who: assignments for who, assignments in static if who is not None} | {
-        each.member_id: each.assignment for each in saved
+    return {member_id: assignment for member_id, assignment in static if member_id is not None} | {
+        member.member_id: member.assignment for member in saved
     }
 
 
 def with_unrevoked(
     turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
 ) -> list[UpgradedMember]:
-    """Return the members with what they own by their own word and nobody is assigned.
+    """Return the members with what they own by their own subscription and nobody is assigned.
 
     An assignment took it away, but the member may not know that yet. Of two that claim a partition,
     the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
@@ -215,8 +229,9 @@ def with_unrevoked(
 
 
 def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
-    """Return whether every partition of the subscribed topics is assigned, to a subscriber, and
-    nothing is unrevoked.
+    """Return whether every partition of the subscribed topics is assigned, to a subscriber.
+
+    False as well if a member has yet to revoke anything.
     """
     unassigned: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for upgraded in members:
@@ -237,13 +252,12 @@ def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
 
 
 def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> None:
-    """Replace the classic group by a consumer group of the same members, with the generation as its
-    epoch.
+    """Replace the classic group by a consumer group of the same members.
 
-    Parked requests get REBALANCE_IN_PROGRESS. The order of the records is Kafka's: the classic
-    group's tombstone; members and epoch; targets and their epoch; current assignments. If the group
-    is not stable and fully assigned, it is saved without a metadata hash, so the joiner causes a
-    new epoch in any case.
+    The generation becomes the epoch. Parked requests get REBALANCE_IN_PROGRESS. The order of the
+    records is Kafka's: the classic group's tombstone; members and epoch; targets and their epoch;
+    current assignments. If the group is not stable and fully assigned, it is saved without a
+    metadata hash, so the joiner causes a new epoch in any case.
     """
     group_id, epoch = group.group_id, group.live.generation
     is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
@@ -303,10 +317,10 @@ def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartiti
     return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def by_topic(some: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
+def by_topic(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     """Return the partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
-    for topic_id, index in sorted(some):
+    for topic_id, index in sorted(partitions):
         topics.setdefault(topic_id, []).append(index)
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes))

@@ -22,11 +22,7 @@ from apportion.member.assignors.interface import (
     by_topic,
 )
 from apportion.streams.consumer_assignments import ConsumerAssignment
-from apportion.streams.leader import (
-    GroupAssignment,
-    LeaderSettings,
-    assign_as_leader,
-)
+from apportion.streams.leader import GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.codec import (
     decode_assignment,
     decode_subscription,

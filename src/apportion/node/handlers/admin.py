@@ -33,7 +33,7 @@ from apportion.wire.messages.delete_topics import (
 FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic or gives its id
 
 
-def create_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def create_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Create the topics, each with a new id; with `validate_only` only check whether that is
     possible.
     """
@@ -125,7 +125,7 @@ def new_topic_id(fresh: bytes, name: str) -> bytes:
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
-def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Delete the topics and their logs; a topic created later under the same name is another
     topic.
     """
@@ -177,7 +177,7 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
     return topic
 
 
-def create_partitions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def create_partitions(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Add partitions to the topics, up to the given counts."""
     request: CreatePartitionsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)

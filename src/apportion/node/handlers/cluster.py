@@ -49,7 +49,7 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
-def api_versions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def api_versions(_broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be
     said, as clients would choke.
 
@@ -79,7 +79,7 @@ def api_versions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answe
     )
 
 
-def metadata(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """The broker and the topics asked for; a missing one is made first where request and settings
     allow it.
     """
@@ -168,7 +168,7 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
     )
 
 
-def describe_cluster(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for:
     MISMATCHED_ENDPOINT_TYPE.
     """
@@ -197,7 +197,7 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, now: Instant) -> A
     )
 
 
-def find_coordinator(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Every group is coordinated here; transactions and share groups are refused in one sentence.
 
     Versions: up to 3 one key, from 4 several. A coordinator of transactions is

@@ -20,7 +20,7 @@ UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
 STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
-def describe_configs(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Describe all settings of each resource, or the named ones. No value is secret, and none has
     synonyms.
     """

@@ -21,7 +21,7 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def delete_records(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Delete the records below the given offsets. Of a partition that is named twice the last
     mention counts.
     """

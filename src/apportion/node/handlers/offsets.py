@@ -37,7 +37,7 @@ FIRST_EPOCH_VERSION = 4
 NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
-def list_offsets(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """The offset that each partition has at the time asked for, among those that consumers may
     see.
     """
@@ -122,7 +122,7 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
     return NO_OFFSET if found is None else (*found, LEADER_EPOCH)
 
 
-def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """The end of each partition for the one epoch there is; undefined (-1) for any other."""
     request: OffsetForLeaderEpochRequest = arrived.request
     return Answer(

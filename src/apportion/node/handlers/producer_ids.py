@@ -8,7 +8,7 @@ from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-def init_producer_id(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
+def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """A new producer id in epoch 0, never given out before, not even before a crash."""
     request: InitProducerIdRequest = arrived.request
     if request.transactional_id is not None:

@@ -42,8 +42,8 @@ class LogFollower:
     def follow(self, partition: Partition) -> None:
         """Replay the log from where the last call stopped, to its end."""
         if self.next_offset < partition.log.next_offset:
-            for record, offset in stored_records(partition, self.next_offset):
-                self.shard.replay(record, offset)
+            for record in stored_records(partition, self.next_offset):
+                self.shard.replay(record)
                 self.records.append(record)
             self.next_offset = partition.log.next_offset
 

@@ -86,8 +86,8 @@ def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
 def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
     """Return the ledger of a shard that has replayed these records and nothing else."""
     shard = Shard(GroupSettings(), Topics())
-    for offset, record in enumerate(records):
-        shard.replay(record, offset)
+    for record in records:
+        shard.replay(record)
     return shard.ledger
 
 

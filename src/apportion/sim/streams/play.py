@@ -17,9 +17,7 @@ from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.rehearsal import Rehearsal
 from apportion.sim.streams.thread import StreamThread
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.metadata.upgrades import (
-    RollingBounce,
-)
+from apportion.streams.metadata.upgrades import RollingBounce
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 SLICE_US = 250_000  # how often the player checks whether the group is at rest

@@ -9,11 +9,7 @@ from random import Random
 
 from apportion.sim.kernel.scenario import CLASSIC, Fault, Scenario, draw_faults
 from apportion.streams.metadata.releases import RELEASES, known_release
-from apportion.streams.metadata.upgrades import (
-    UpgradePath,
-    forced_upgrade_path,
-    upgrade_path,
-)
+from apportion.streams.metadata.upgrades import UpgradePath, forced_upgrade_path, upgrade_path
 
 LEADERS = ("first", "middle", "last")
 

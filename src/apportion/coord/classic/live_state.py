@@ -1,0 +1,218 @@
+"""What the members of a classic group do now, as far as it is not in the log.
+
+A member, what it joined with and its parked requests; and the live state of a group: state,
+generation, leader and members, with the counters that answer a single JoinGroup without a look at
+every member. A crash loses it; `ClassicGroup.restore` makes it again from the last saved
+generation. The methods keep the counters right; the rules are in the handlers.
+"""
+
+from typing import TypeAlias
+
+from apportion.coord.classic.election import select_protocol
+from apportion.coord.classic.states import NEXT, ClassicGroupState
+from apportion.machine import Caller, Ticket
+
+NOT_DECODED: dict[str, None] = {}
+"""Placeholder for the topics of a generation that were not decoded yet."""
+
+Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
+"""The protocols (assignors) that a member supports, best first: name and metadata of each."""
+
+
+class ClassicGroupMember:
+    """One member: what it joined with, its assignment, and the tickets of its parked requests.
+
+    is_new: it is in no generation yet, so its session runs although it is parked.
+    """
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join_ticket",
+        "member_id",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "sync_ticket",
+    )
+
+    def __init__(
+        self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = caller.client_id
+        self.client_host = caller.host
+        self.protocol_type = protocol_type
+        self.rebalance_timeout_ms = 0
+        self.session_timeout_ms = 0
+        self.protocols: Protocols = ()
+        self.assignment = b""
+        self.is_new = False
+        self.join_ticket: Ticket | None = None
+        self.sync_ticket: Ticket | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a request of the member is parked: it cannot heartbeat then."""
+        return self.join_ticket is not None or self.sync_ticket is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Return the member's metadata for `protocol`; b"" if it does not support that."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+
+class ClassicGroupLiveState:
+    """What the members of a group do now; the methods keep its counters right."""
+
+    __slots__ = (
+        "generation",
+        "generation_metadata",
+        "has_newcomers",
+        "initial_delay_left_ms",
+        "instances",
+        "is_restored",
+        "leader",
+        "logged_upgrade_blocker",
+        "members",
+        "pending_joins",
+        "pending_syncs",
+        "previous_state",
+        "protocol",
+        "protocol_counts",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "subscribed_topics",
+        "waiting_join_count",
+    )
+
+    def __init__(self) -> None:
+        self.state = ClassicGroupState.EMPTY
+        self.previous_state = ClassicGroupState.DEAD
+        self.state_since_ms = -1  # the wall time of the last change of state
+        self.generation = 0
+        self.is_restored = False  # from the log; later generations may have been lost in a crash
+        self.logged_upgrade_blocker = ""  # why a consumer could not join, as it was last logged
+        self.protocol_type = ""  # "" before the first member
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
+        self.instances: dict[str, str] = {}  # instance id -> member id
+        # member ids given out and not used yet, oldest first
+        self.pending_joins: dict[str, None] = {}
+        # members of this generation that have not sent SyncGroup
+        self.pending_syncs: dict[str, None] = {}
+        self.protocol_counts: dict[str, int] = {}  # protocol -> how many members support it
+        self.waiting_join_count = 0  # how many members have a parked JoinGroup
+        self.has_newcomers = False  # members joined since the initial delay was last extended
+        self.initial_delay_left_ms = 0  # by how much the initial delay may still be extended
+        # None before the first generation
+        self.generation_metadata: tuple[bytes, ...] | None = None
+        # None where it cannot be known
+        self.subscribed_topics: dict[str, None] | None = NOT_DECODED
+
+    def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
+        """Move to `state` at wall clock `wall_ms`; NEXT says which moves there are."""
+        assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
+        self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
+
+    def add(self, member: ClassicGroupMember) -> None:
+        """Add a member. The first one sets the protocol type, and leads."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self.pending_joins.pop(member.member_id, None)
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        self._count(member, 1)
+
+    def remove(self, member: ClassicGroupMember) -> None:
+        """Remove a member without parked requests.
+
+        If it led, the member that joined first leads.
+        """
+        assert not member.is_waiting, f"{member.member_id} has a parked request"
+        del self.members[member.member_id]
+        self._count(member, -1)
+        if (
+            member.instance_id is not None
+            and self.instances.get(member.instance_id) == member.member_id
+        ):
+            del self.instances[member.instance_id]
+        self.pending_syncs.pop(member.member_id, None)
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+
+    def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
+        """Put `new` in the place of `old`, with its leadership and its pending SyncGroup."""
+        was_leader, has_pending_sync = (
+            self.leader == old.member_id,
+            old.member_id in self.pending_syncs,
+        )
+        self.remove(old)
+        self.add(new)
+        if was_leader:
+            self.leader = new.member_id
+        if has_pending_sync:
+            self.pending_syncs[new.member_id] = None
+
+    def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
+        """Set the protocols that the member supports."""
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
+
+    def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
+        """Park the member's JoinGroup; return the ticket of an earlier one that it replaces."""
+        before, member.join_ticket = member.join_ticket, ticket
+        self.waiting_join_count += before is None
+        return before
+
+    def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
+        """Unpark the member's JoinGroup, and return its ticket; None if there is none."""
+        ticket, member.join_ticket = member.join_ticket, None
+        self.waiting_join_count -= ticket is not None
+        return ticket
+
+    def start_generation(self) -> None:
+        """Begin the next generation of the present members, in the chosen protocol."""
+        self.generation += 1
+        self.is_restored = False
+        self.capture_metadata()
+
+    def capture_metadata(self) -> None:
+        """Keep the members' metadata as of the start of a generation, whatever they send later."""
+        self.generation_metadata = tuple(
+            member.metadata(self.protocol) for member in self.members.values()
+        )
+        self.subscribed_topics = NOT_DECODED
+
+    def all_joined(self) -> bool:
+        """Return whether every member has a parked JoinGroup, and no member id is pending."""
+        return self.waiting_join_count == len(self.members) and not self.pending_joins
+
+    def select_protocol(self) -> str:
+        """Return the protocol that the members would choose now."""
+        return select_protocol(
+            [name for name, _ in member.protocols] for member in self.members.values()
+        )
+
+    def rebalance_timeout_ms(self) -> int:
+        """Return the longest rebalance timeout of the members; 0 without any."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def _count(self, member: ClassicGroupMember, step: int) -> None:
+        """Count the member's protocols in (`step` 1) or out (-1)."""
+        for name, _ in member.protocols:
+            count = self.protocol_counts.get(name, 0) + step
+            if count:
+                self.protocol_counts[name] = count
+            else:
+                del self.protocol_counts[name]

@@ -1,0 +1,70 @@
+"""The way of a reply out of the node: at once, or held until its flush; joined if it was split.
+
+It also knows which replies belong to the current unit of work (`node/unit_of_work.py`), so that
+they can be taken back if the unit fails.
+"""
+
+from collections.abc import Container
+from typing import Any
+
+from apportion.machine import Arrived, Reply, Ticket
+from apportion.node import flush_gate
+from apportion.node.flush_gate import FlushGate, PendingReply
+from apportion.node.splits import SplitRequests
+
+
+class ReplySender:
+    """The actions of the current step, among them the replies that may leave.
+
+    actions: in the order in which the driver has to carry them out.
+    """
+
+    __slots__ = ("_flush_gate", "_of_unit", "_split_requests", "actions")
+
+    def __init__(self, flush_gate: FlushGate, split_requests: SplitRequests) -> None:
+        self._flush_gate = flush_gate
+        self._split_requests = split_requests
+        self._of_unit: list[PendingReply] = []
+        self.actions: list[Any] = []
+
+    def send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
+        """Send the reply when flush `flush_seq` has succeeded."""
+        self._of_unit.append(reply)
+        if flush_gate.may_send(flush_seq, self._flush_gate.durable_seq):
+            self.send(reply)
+        else:
+            self._flush_gate.hold_reply(flush_seq, reply)
+
+    def send(self, reply: PendingReply) -> None:
+        """Send the reply in this step; that of a part only if it completes the split request."""
+        if reply.ticket >= 0:
+            self.actions.append(Reply(reply.ticket, reply.body))
+            return
+        whole = self._split_requests.joined_reply_or_none(reply)
+        if whole is not None:
+            self._of_unit.append(whole)
+            self.actions.append(Reply(whole.ticket, whole.body))
+            # Last, because until then the whole request fails with any of its parts.
+            self._split_requests.forget(reply.ticket)
+
+    def confirm(self) -> None:
+        """Begin a new unit of work: the replies so far are final."""
+        self._of_unit.clear()
+
+    def requests_of_unit(self) -> list[Arrived]:
+        """Return the requests that the current unit of work has answered."""
+        return [reply.request for reply in self._of_unit if reply.request is not None]
+
+    def retract(self, tickets: Container[Ticket]) -> None:
+        """Take back the replies with one of these tickets, sent in this step or held."""
+        self._flush_gate.retract_replies(tickets)
+        self.actions = [
+            action
+            for action in self.actions
+            if type(action) is not Reply or action.ticket not in tickets
+        ]
+
+    def take_actions(self) -> list[Any]:
+        """Return the actions of the step, and begin with none."""
+        actions, self.actions = self.actions, []
+        return actions
