@@ -95,6 +95,8 @@ class Topology:
 
     def __post_init__(self) -> None:
         _check(self.subtopologies)
+        # Find a cycle of repartition topics now, not in the first rebalance. Whether the counts can
+        # be inferred does not depend on their values.
         known = dict.fromkeys(self.external_topics, 1) | {
             name: 1 for name, topic in self._repartition_topics().items() if topic.partitions
         }
@@ -125,6 +127,7 @@ class Topology:
         internal = self._repartition_topics()
         counts = {name: existing[name] for name in self.external_topics}
         counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
+        # In this order, as in Kafka Streams: copartitioning may change an inferred count.
         self._infer_repartition_counts(counts, internal)
         self._align_copartitioned(counts, internal)
         for name in internal:
@@ -200,6 +203,7 @@ class Topology:
                     raise TopologyRefused(
                         f"topics that are read together must have equally many partitions: {listed}"
                     )
+                # A repartition topic without a count follows those whose count is fixed.
                 most = max(fixed.values()) if fixed else max(counts[name] for name in group)
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 

@@ -54,10 +54,10 @@ class TopicAdmin(Client):
 
     def create(self, name: str, partitions: int) -> None:
         """Create the topic."""
-        wanted = CreatableTopic(
+        topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
         )
-        self._enqueue(SendRequest(CreateTopicsRequest(topics=(wanted,)), CREATE_TOPICS_VERSION))
+        self._enqueue(SendRequest(CreateTopicsRequest(topics=(topic,)), CREATE_TOPICS_VERSION))
 
     def add_partitions(self, name: str, by: int) -> None:
         """Add `by` partitions to the topic, if it exists by then."""
@@ -94,10 +94,10 @@ class TopicAdmin(Client):
     def _add_partitions(self, name: str, by: int) -> Script:
         topic = (yield from fetch_topics(self, [name])).named(name)
         if topic is not None:
-            wanted = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
+            grown = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
             yield from self._send_until_done(
                 SendRequest(
-                    CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000),
+                    CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000),
                     CREATE_PARTITIONS_VERSION,
                 )
             )

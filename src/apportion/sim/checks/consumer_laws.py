@@ -236,42 +236,43 @@ GROUP_LAWS: dict[str, Law] = {
 """The laws of one group at one moment, by name."""
 
 WATCHED_LAWS: dict[str, str] = {
-    "no-two-hands": "no partition is in two applications' hands at once",
+    "no-two-hands": "no two applications use the same partition at the same time",
     "epochs-never-back": (
-        "no epoch goes back, neither those that an application has seen nor those of the "
+        "no epoch decreases, neither those that an application has seen nor those of the "
         "coordinator"
     ),
     "converges": "after the faults every member has its target within a bound",
-    "silent": "a group that has converged writes nothing and moves no epoch without a cause",
-    "commit-is-fenced": "a commit of a fenced or stale epoch is refused",
-    "offsets-never-back": "a committed offset never goes back without a reset",
-    "one-sink": "no record is committed past that the sink of its group has not got",
+    "silent": "a group that has converged writes nothing and changes no epoch without a cause",
+    "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
+    "offsets-never-back": "a committed offset never decreases without a reset",
+    "one-sink": "no offset is committed beyond records that the group's sink lacks",
     "ticket-once": (
-        "every ticket is spent at most once, and exactly once while its connection lives"
+        "every ticket of a waiting request is used at most once, and exactly once if its "
+        "connection stays open"
     ),
-    "sink-once": "the sink ends with every record once",
+    "sink-once": "at the end, the sink has every record once",
     "all-is-read": (
-        "in the end the plain consumers have committed the end of every log, and nothing beyond it"
+        "at the end, the plain consumers have committed the end of every log, and nothing beyond it"
     ),
-    "spans-continue": "a query never goes back behind the end of its own last batch",
+    "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
-        "what is replayed from the log equals what is saved in the running coordinator"
+        "the state replayed from the log equals the saved state of the running coordinator"
     ),
-    "compacted-replay-equals-live": (
-        "the same of a log that a cleaner has passed over, wholly or in part"
+    "compacted-replay-equals-live": "the same for a log that was compacted, wholly or in part",
+    "fenced-with-cause": "no member is fenced that followed the protocol",
+    "gone-with-cause": "no member is removed that sent its requests in time",
+    "gone-in-time": (
+        "no member of a stable classic group is silent for longer than its session timeout"
     ),
-    "fenced-with-cause": "no member is fenced that kept to the protocol",
-    "gone-with-cause": "no member is dismissed that spoke in time",
-    "gone-in-time": "no member of a classic group at rest is silent for longer than its session",
     "moves-with-cause": (
-        "a leader that shares out stickily takes no partition from a member that could keep it"
+        "a leader with a sticky assignor takes no partition from a member that could keep it"
     ),
-    "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
+    "subscribed-only": "no member is assigned a partition of a topic that it does not subscribe to",
     "no-defect": (
-        "no machine raises what it does not declare, and no member fails for good but for "
-        "want of time"
+        "no machine raises an undeclared exception, and no member fails permanently except "
+        "for want of time"
     ),
-    "durable": "what was acknowledged outlives a crash",
+    "durable": "everything that was acknowledged survives a crash",
 }
 """The laws that the simulator's checker checks; docs/simulator.md has these sentences."""
 

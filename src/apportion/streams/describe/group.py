@@ -181,6 +181,7 @@ def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
         for consumer in consumers
         if isinstance(consumer.assignment, AssignmentInfo)
     ]
+    # One member that rejoins starts a rebalance of the whole group.
     next_ms = min((time for time in times if time is not None), default=None)
     description = GroupDescription((*with_id, *without_id), next_rebalance_ms=next_ms)
     return replace(
@@ -286,6 +287,7 @@ def _process(
     sums: dict[TaskId, int] = {}
     for consumer in subscriptions:
         for task, offsets in consumer.offset_sums.items():
+            # A thread that runs the task knows best; of copies the furthest counts.
             sums[task] = (
                 RUNNING
                 if RUNNING in (offsets, sums.get(task))

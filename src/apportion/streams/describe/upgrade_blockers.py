@@ -36,6 +36,7 @@ def find_upgrade_blocker(
     used = min(versions.used for versions in versions_by_process.values())
     understood = min(versions.understood for versions in versions_by_process.values())
     newest_understood = max(versions.understood for versions in versions_by_process.values())
+    # A group uses the newest version that all members support.
     if understood == newest_understood:
         return UpgradeBlocker(
             used,

@@ -66,6 +66,7 @@ def encode_subscription(info: SubscriptionInfo) -> bytes:
     Raises EncodeError for a version that its sender does not support, and for named topologies
     before version 10.
     """
+    # Versions 1 and 2 do not send the supported version (KIP-268 added it in 3).
     if info.supported < info.used and info.used >= EARLIEST_PROBEABLE:
         raise EncodeError(
             f"StreamsSubscription v{info.used}: supported: {info.supported} is older than "
@@ -94,6 +95,7 @@ def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInf
     a standby, OFFSET_UNKNOWN.
     """
     used = _used_version(buffer)
+    # KIP-268: of an unknown version only the two numbers may be decoded, whatever follows them.
     future = _versions(buffer) if used > latest else None
     info = future or read(StreamsSubscription, min(used, LATEST), buffer)[0]
     if info.supported < used and used >= EARLIEST_PROBEABLE:

@@ -104,11 +104,14 @@ def _age(release: Release) -> int:
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
     """Return why members of the two need `upgrade.from` to share a group; None if they do not."""
+    # KIP-268: members from before 2.0 fail on a version from the future, so the new members must
+    # use the old version (`upgrade.from`) until all old ones are gone.
     if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
         return (
             f"a leader of {low.name} fails when a member speaks metadata version "
             f"{high.newest_version}"
         )
+    # KIP-429: an eager leader assigns partitions at once that a cooperative member still reads.
     if low.cooperative != high.cooperative:
         return (
             f"members of {low.name if low.eager and not low.cooperative else high.name} "
@@ -124,5 +127,6 @@ def _interim_release_or_none(low: Release, high: Release) -> Release | None:
     """
     if low.name in high.upgrade_from:
         return high
+    # Since 4.0 no release rebalances eagerly, so 3.9 is the last stop for groups from before 2.4.
     bridge = RELEASES[BRIDGE_RELEASE]
     return bridge if high.cooperative and low.name in bridge.upgrade_from else None

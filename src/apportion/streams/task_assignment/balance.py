@@ -76,7 +76,8 @@ def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
 
     amount = min(amount, int(np.sum(np.minimum(loads.max_extra, amount))))
     low, high = 0, 2 * SCALE * (int(loads.fixed.max()) + amount + 1)
-    while high - low > 1:  # counts_at(low) never exceeds the amount, counts_at(high) does
+    # Invariant: counts_at(low) does not exceed the amount, counts_at(high) does.
+    while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if counts_at(middle).sum() <= amount else (low, middle)
     counts = counts_at(low)
@@ -123,6 +124,8 @@ def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> 
     # many.
     spare = counts_by_subtopology(sizes, totals, owned_counts, running_counts) - owned_counts
     owner = move_to_candidates(tasks, spare, ranked)
+    # A client gives up only what it has too much after the moves: tasks that it does not run yet
+    # before running ones, and the cheapest to restore first.
     staying = owned[owner[owned] == tasks.owner[owned]]
     by_cell = staying[
         np.lexsort((tasks.move_cost[staying], tasks.is_running[staying], cell[staying]))
@@ -223,6 +226,8 @@ def plan_active_tasks(
     owner, rank = best_clients(ranked.where(ranked.rank <= home_rank), len(numbers))
     is_running = rank == RANK_RUNNING
     current = (np.bincount(owner[rows], minlength=len(load)) for rows in (owner >= 0, is_running))
+    # Owners count twice, as such and as running: a client that runs its tasks keeps the last ones
+    # rather than a client that would have to restore them.
     totals = balanced_counts(Loads(load, problem.clients.consumer_counts), len(numbers), *current)
     subtopology = np.unique(tasks.subtopology[numbers], return_inverse=True)[1].astype(np.int32)
     current_tasks = CurrentTasks(subtopology, owner, is_running, tasks.end_offset_sum[numbers])

@@ -65,6 +65,7 @@ def group_by_process(subscriptions: Mapping[str, ConsumerMetadata]) -> tuple[Cli
         threads.setdefault(
             info.process_id if isinstance(info, SubscriptionInfo) else FUTURE_PROCESS_ID, []
         ).append(member)
+    # In order of the process ids, so that equal subscriptions give equal assignments.
     return tuple(
         _client_metadata(id_, members, subscriptions[members[0]].info)
         for id_, members in sorted(threads.items())
@@ -183,6 +184,7 @@ def _task_rows(process: int, consumer: ConsumerMetadata, index: TaskIndex) -> Lo
     lacks_offset_sums = (
         not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
     )
+    # KIP-429: an owned partition is not read by others, so its task counts as assigned here.
     unreported = [task for task in owned if task not in known]
     assumed_sums = [
         RUNNING if lacks_offset_sums or not index.tasks[task].changelogs else 0

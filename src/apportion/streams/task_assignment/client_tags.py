@@ -60,6 +60,7 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
     differ in equally many dimensions the one with the least load per consumer is chosen.
     """
     count = len(tag_sets.tag_values)
+    # Without tags, or with equal tags, KIP-708 changes nothing.
     if count == 1:
         return np.full((len(active), 1), replicas, np.int64)
     # differs: clients x tag sets x dimensions, True where the client has another value than the
@@ -70,7 +71,7 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
     consumers = loads.consumer_counts.astype(np.int64)
     load = loads.fixed * SCALE // consumers
     load_of_one = SCALE // consumers
-    wanted = np.zeros((len(active), count), np.int64)
+    standby_counts = np.zeros((len(active), count), np.int64)
     differences = differs.sum(2)
     choices = (differences == differences.max(0)).sum(0)
     for task in np.argsort(choices[tag_sets.tag_set_of[active]], kind="stable").tolist():
@@ -79,13 +80,15 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
         taken = [owner]
         for _ in range(replicas):
             difference = is_apart.sum(1)
+            # KIP-708 is best effort: a standby on a client with equal tags is better than none. A
+            # client that has a role in the task already is no choice.
             difference[taken] = -1
             best = np.flatnonzero(difference == difference.max())
             chosen = int(best[np.argmin(load[best])])
             load[chosen] += load_of_one[chosen]
             taken.append(chosen)
-            wanted[task, tag_sets.tag_set_of[chosen]] += 1
+            standby_counts[task, tag_sets.tag_set_of[chosen]] += 1
             # A later standby shall differ from this client as well; a dimension in which no client
             # differs from all any more decides nothing.
             is_apart &= differs[:, tag_sets.tag_set_of[chosen]]
-    return wanted
+    return standby_counts

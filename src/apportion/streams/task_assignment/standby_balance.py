@@ -55,12 +55,12 @@ ROTATIONS = 8
 class StandbyProblem(NamedTuple):
     """The standbys to place on the clients of one tag set, numbered from 0.
 
-    wanted: how many standbys each task wants here. active: who runs each task, -1 for a client
-    outside.
-    end_offset_sum: the size of each task's changelogs. loads: the active tasks of each client.
+    standby_counts: how many standbys each task needs here. active: the client that runs each task,
+    -1 for one of another tag set. end_offset_sum: the size of each task's changelogs. loads: the
+    active tasks of each client.
     """
 
-    wanted: Longs
+    standby_counts: Longs
     active: Ints
     end_offset_sum: Longs
     loads: Loads
@@ -91,12 +91,14 @@ def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Lo
     ranked: the clients with state of the tasks that want standbys.
     """
     running = np.flatnonzero(problem.active >= 0)
-    has_role = np.zeros((len(problem.wanted), len(problem.loads.fixed)), np.bool_)
+    has_role = np.zeros((len(problem.standby_counts), len(problem.loads.fixed)), np.bool_)
     has_role[running, problem.active[running]] = True
     ranked = ranked.where(~has_role[ranked.task, ranked.process])
+    # Standbys that are caught up come first: whatever else the plan wants must be restored.
     kept, counts = keep_caught_up(problem, ranked.where(ranked.rank <= RANK_CAUGHT_UP))
-    assignment = StandbyAssignment(has_role, problem.wanted.copy(), counts.copy())
+    assignment = StandbyAssignment(has_role, problem.standby_counts.copy(), counts.copy())
     assignment.add(kept.task, kept.process)
+    # Goes on while a released standby has found another client: that may have made room for more.
     is_moving = True
     while is_moving:
         released = release_excess(problem, assignment, kept, ranked)
@@ -124,16 +126,21 @@ def keep_caught_up(
         (caught_up.process, caught_up.lag, caught_up.rank == RANK_RUNNING, caught_up.task)
     )
     caught_up = caught_up.where(order)
-    is_kept = rank_within_group(caught_up.task) < problem.wanted[caught_up.task]
+    is_kept = rank_within_group(caught_up.task) < problem.standby_counts[caught_up.task]
     fixed = problem.loads.fixed
     kept_counts = np.bincount(caught_up.process[is_kept], minlength=len(fixed))
     # A client cannot stand by for the tasks that it runs.
     running = np.bincount(
-        problem.active[(problem.active >= 0) & (problem.wanted > 0)], minlength=len(fixed)
+        problem.active[(problem.active >= 0) & (problem.standby_counts > 0)], minlength=len(fixed)
     )
-    loads = Loads(fixed, problem.loads.consumer_counts, np.count_nonzero(problem.wanted) - running)
-    counts = balanced_counts(loads, int(problem.wanted.sum()), kept_counts)
-    is_contested = np.bincount(caught_up.task, minlength=len(problem.wanted)) > problem.wanted
+    loads = Loads(
+        fixed, problem.loads.consumer_counts, np.count_nonzero(problem.standby_counts) - running
+    )
+    counts = balanced_counts(loads, int(problem.standby_counts.sum()), kept_counts)
+    # Only tasks with more caught-up clients than standbys leave a choice; the flow makes it.
+    is_contested = (
+        np.bincount(caught_up.task, minlength=len(problem.standby_counts)) > problem.standby_counts
+    )
     rows = np.flatnonzero(is_contested[caught_up.task])
     if len(rows) and (kept_counts > counts).any():
         edges = Edges(
@@ -141,7 +148,9 @@ def keep_caught_up(
             caught_up.process[rows],
             np.zeros(len(rows), np.int64),
         )
-        balance = np.concatenate((kept_counts - counts, np.zeros(len(problem.wanted), np.int64)))
+        balance = np.concatenate(
+            (kept_counts - counts, np.zeros(len(problem.standby_counts), np.int64))
+        )
         is_kept[rows] = min_cost_rebalance(edges, is_kept[rows], balance)
     return caught_up.where(is_kept), counts
 
@@ -159,7 +168,7 @@ def release_excess(
     """
     is_over, is_under = assignment.spare < 0, assignment.spare > 0
     rows = kept.where(is_over[kept.process] & assignment.has_role[kept.task, kept.process])
-    best_elsewhere = np.full(len(problem.wanted), RANK_NONE)
+    best_elsewhere = np.full(len(problem.standby_counts), RANK_NONE)
     others = ranked.where(
         is_under[ranked.process] & ~assignment.has_role[ranked.task, ranked.process]
     )
@@ -228,6 +237,8 @@ def round_robin_pairs(problem: StandbyProblem, assignment: StandbyAssignment) ->
     task = task[np.argsort(problem.active[task], kind="stable")]
     task = task[np.argsort(rank_within_group(problem.active[task]), kind="stable")]
     process = np.repeat(np.arange(processes), np.maximum(assignment.spare, 0))
+    # Each turn rotates the clients further, so that the standbys of one active client spread over
+    # all others.
     turn = rank_within_group(process)
     best, fewest = np.empty((0, 2), np.int64), len(task) + 1
     for shift in range(1, min(ROTATIONS, processes) + 1):
@@ -290,13 +301,13 @@ def rebalance_along_chains(
     `has_role` must know standbys only.
     """
     is_other = np.arange(len(assignment.spare)) != problem.active[:, None]
-    task, process = np.nonzero((problem.wanted > 0)[:, None] & is_other)
+    task, process = np.nonzero((problem.standby_counts > 0)[:, None] & is_other)
     must_restore = ~assignment.has_role
     must_restore[ranked.task, ranked.process] &= ranked.rank > RANK_CAUGHT_UP
     edges = Edges(
         task + len(assignment.spare), process, must_restore[task, process].astype(np.int64)
     )
-    balance = np.concatenate((-assignment.spare, np.zeros(len(problem.wanted), np.int64)))
+    balance = np.concatenate((-assignment.spare, np.zeros(len(problem.standby_counts), np.int64)))
     assignment.has_role[task, process] = min_cost_rebalance(
         edges, assignment.has_role[task, process], balance
     )

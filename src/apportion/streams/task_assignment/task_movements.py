@@ -53,6 +53,7 @@ def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssig
     postponed = postponed[~np.isin(postponed, swapped)]
     warming_up = np.stack((postponed, plan.active[postponed]), axis=1).astype(np.int64)
     standbys_warming_up = replace_lagging_standbys(problem, TaskPlan(active, standby), warming_up)
+    # `max.warmup.replicas` counts for the whole group (KIP-441). The smallest lags come first.
     warmups = np.concatenate((warming_up, standbys_warming_up))[
         : problem.configs.max_warmup_replicas
     ]
@@ -78,6 +79,7 @@ def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple
     active = plan.active.copy()
     best, rank = best_clients(problem.ranked, len(active))
     is_late = (lag > problem.configs.acceptable_recovery_lag) & (best[task] >= 0)
+    # KIP-441: a task moves away from its plan only to a client that is nearer to the end.
     is_late &= (best[task] != plan.active[task]) & (rank[task] < lag)
     active[task[is_late]] = best[task[is_late]]
     return active, task[is_late][np.argsort(lag[is_late], kind="stable")]
@@ -96,6 +98,7 @@ def replace_lagging_standbys(
     process = plan.standby[task, column]
     lag = lag_behind(problem, task, process)
     is_late = lag > problem.configs.acceptable_recovery_lag
+    # The smallest lag first, as these standbys are the first to catch up.
     order = np.lexsort((process[is_late], task[is_late], lag[is_late]))
     late_rows = np.stack((task, column, lag), axis=1)[is_late][order]
     has_late = np.bincount(task[is_late], minlength=len(plan.active)) > 0
