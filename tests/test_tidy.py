@@ -32,14 +32,8 @@ from tests.laws import (
 # may come or grow.
 LONG_FILES: dict[str, int] = {
     "src/apportion/cli/main.py": 549,
-    "src/apportion/member/batch/rule.py": 496,
-    "src/apportion/member/classic/generation.py": 458,
-    "src/apportion/member/classic/machine.py": 495,
-    "src/apportion/member/consumer/machine.py": 454,
 }
-LONG_FUNCTIONS: dict[str, int] = {
-    "src/apportion/member/batch/rule.py::plan_next": 79,
-}
+LONG_FUNCTIONS: dict[str, int] = {}
 # Public type names that stand in more than one module today. A name may go; none may come.
 NAMES_TWICE: dict[str, int] = {}
 # Modules that import each other today, by the first of their circle. A circle may shrink or go;

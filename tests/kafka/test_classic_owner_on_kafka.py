@@ -9,7 +9,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.errors import Code, Refused
-from apportion.member.batch.rule import MembershipFailed
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.membership import TopicDescription
 from apportion.spark.batch_member import BatchMember

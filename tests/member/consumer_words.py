@@ -1,8 +1,15 @@
 """Requests, responses and members of the KIP-848 member's scripts."""
 
 from apportion.machine import Instant
-from apportion.member.consumer.machine import ConsumerMember, Settings
-from apportion.member.membership import Adopted, Answered, CoordinatorFound, Subscribe, to_wire
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    CoordinatorFound,
+    Subscribe,
+    to_wire,
+)
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -20,7 +27,7 @@ def at(ms):
 
 def new_member(**settings):
     return ConsumerMember(
-        Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
+        ConsumerSettings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings)
     )
 
 

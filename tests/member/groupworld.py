@@ -17,7 +17,8 @@ from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -143,7 +144,9 @@ class GroupWorld:
             )
         else:
             machine = ConsumerMember(
-                Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS)
+                ConsumerSettings(
+                    "g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS
+                )
             )
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))

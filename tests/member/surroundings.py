@@ -7,6 +7,7 @@ from dataclasses import replace
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -25,7 +26,6 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire

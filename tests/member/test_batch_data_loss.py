@@ -4,6 +4,8 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
+from apportion.member.batch.data_loss import DataLoss
+from apportion.member.batch.membership import BatchOwnership
 from apportion.member.batch.plan import LATEST
 from apportion.member.batch.queries import (
     AdoptAssignment,
@@ -17,7 +19,6 @@ from apportion.member.batch.queries import (
     ResolveTopicNames,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import DataLoss, HeldPartitions
 from apportion.member.batch.span import topic_id_text
 from apportion.topics import Topic, TopicIdPartition, Topics
 from tests.member.surroundings import (
@@ -41,8 +42,7 @@ def there():
 
 
 GONE = (
-    f"topic t (id {topic_id_text(ID)}) was deleted or created again: not read were t-0 from "
-    "offset 10"
+    f"topic t (id {topic_id_text(ID)}) was deleted or recreated: not read were t-0 from offset 10"
 )
 
 
@@ -96,7 +96,7 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
         CommitOffsets({other: 20}, 1, CLAIM),
         ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
-    assert mine.held == HeldPartitions(1, {other: None})
+    assert mine.ownership == BatchOwnership(1, {other: None})
     assert there.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
 
 
@@ -105,7 +105,7 @@ def test_offsets_deleted_unread_are_data_loss(there):
     there.starts[P0], there.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
         there.attempt(mine.plan_next(first, None))
-    assert mine.held == HeldPartitions(1, {P0: None})
+    assert mine.ownership == BatchOwnership(1, {P0: None})
 
 
 def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
@@ -120,7 +120,7 @@ def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_gr
         return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, ExistingTopics) else asked(ask)
 
     there.answer = answer
-    with pytest.raises(NotReady, match="the group has not heard yet that topic t was deleted"):
+    with pytest.raises(NotReady, match="the group does not know yet that topic t was deleted"):
         there.attempt(mine.plan_next(first, None))
     assert there.asked[-1] == Note(
         "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"

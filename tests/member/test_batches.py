@@ -8,6 +8,7 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
+from apportion.member.batch.membership import BatchOwnership, MembershipFailed
 from apportion.member.batch.plan import LATEST
 from apportion.member.batch.queries import (
     AdoptAssignment,
@@ -25,7 +26,6 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import HeldPartitions, MembershipFailed
 from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.membership import MembershipState
 from apportion.topics import Topic, Topics
@@ -78,8 +78,8 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
         LogEndOffsets((P0, P1)),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
-    assert (mine.held, mine.planned_incarnation, mine.ends) == (
-        HeldPartitions(1, {P0: None, P1: None}),
+    assert (mine.ownership, mine.planned_incarnation, mine.ends) == (
+        BatchOwnership(1, {P0: None, P1: None}),
         1,
         {P0: 10, P1: 10},
     )
@@ -160,7 +160,7 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(t
         LogStartOffsets((P0,)),
         LogEndOffsets((P0,)),
     ]
-    assert mine.held == HeldPartitions(1, {P0: None})
+    assert mine.ownership == BatchOwnership(1, {P0: None})
 
 
 def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there):
@@ -170,7 +170,10 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there)
     with pytest.raises(Refused):
         there.attempt(mine.plan_next(first, None))
     assert there.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
-    assert (mine.held, there.view.owned) == (HeldPartitions(1, {P0: None, P1: None}), held(P0, P1))
+    assert (mine.ownership, there.view.owned) == (
+        BatchOwnership(1, {P0: None, P1: None}),
+        held(P0, P1),
+    )
 
 
 def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
@@ -218,9 +221,9 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
         ResolveTopicNames(held(P0)),
         AdoptAssignment(1, held(P0)),
     ]
-    with pytest.raises(NotReady, match="changed its mind"):
+    with pytest.raises(NotReady, match="has changed this member's assignment"):
         asking.send(changed)
-    assert mine.held == HeldPartitions(1, {P0: None})
+    assert mine.ownership == BatchOwnership(1, {P0: None})
     there.view = changed
     there.attempt(mine.plan_next(first, None))
     assert FetchCommitted(ALL, 1) in there.asked
@@ -229,11 +232,15 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
 @pytest.mark.parametrize(
     ("fields", "now_ms", "why"),
     [
-        ({"epoch": 0}, 1_000, "the member has no place in the group yet (holds what it was given)"),
+        (
+            {"epoch": 0},
+            1_000,
+            "the member has no assignment yet: it uses exactly what it is assigned",
+        ),
         (
             {"target": None},
             1_000,
-            "the member has no place in the group yet (holds what it was given)",
+            "the member has no assignment yet: it uses exactly what it is assigned",
         ),
         (
             {"last_accepted_ms": None},
@@ -250,10 +257,10 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fi
     there.sees(**fields)
     with pytest.raises(NotReady) as refusal:
         there.attempt(mine.plan_next(first, None))
-    assert (str(refusal.value), there.asked, mine.held) == (
+    assert (str(refusal.value), there.asked, mine.ownership) == (
         why,
         [ReadMembership()],
-        HeldPartitions(1, {P0: None}),
+        BatchOwnership(1, {P0: None}),
     )
 
 
@@ -287,7 +294,10 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
         LogStartOffsets((P0, P1)),
         LogEndOffsets((P0, P1)),
     ]
-    assert (mine.held, mine.planned_incarnation) == (HeldPartitions(2, {P0: None, P1: None}), 2)
+    assert (mine.ownership, mine.planned_incarnation) == (
+        BatchOwnership(2, {P0: None, P1: None}),
+        2,
+    )
 
 
 def test_a_new_life_says_again_what_the_old_one_had_committed(there):
@@ -338,7 +348,7 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle
         second = there.attempt(mine.plan_next(first, None))
         return (
             second,
-            mine.held,
+            mine.ownership,
             mine.planned_incarnation,
             there.offsets,
             there.view,

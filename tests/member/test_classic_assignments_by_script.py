@@ -67,7 +67,7 @@ def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
     member.step(Answered(2, joined(1)), at(0))
     lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
     assert lost == Lost(1, ())
-    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
+    assert failed.why.startswith("the assignment by the group's leader cannot be decoded: ")
 
 
 def test_a_member_that_its_leader_forgot_holds_nothing():

@@ -166,7 +166,7 @@ def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_befo
     member = cooperative_loses_p1()
     assert member.wake_at() == 6_010  # nothing but the next heartbeat
     assert member.step(Adopted(1, (P0,)), at(3_500)) == [
-        SendToCoordinator(10, cooperative_join((0,), 2, "partitions were given up"), PARKED_MS)
+        SendToCoordinator(10, cooperative_join((0,), 2, "owned partitions were revoked"), PARKED_MS)
     ]
 
 
@@ -181,7 +181,9 @@ def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
     member.step(Adopted(1, (P0,)), at(6_040))  # while the answer is awaited
     member.step(Answered(11, joined(3, name="cooperative-sticky")), at(6_050))
     member.step(Answered(12, synced(0)), at(6_060))
-    freed = SendToCoordinator(14, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS)
+    freed = SendToCoordinator(
+        14, cooperative_join((0,), 3, "owned partitions were revoked"), PARKED_MS
+    )
     assert member.step(MetadataFetched(13, (SEEN,)), at(6_070)) == [freed]
 
 
@@ -199,7 +201,9 @@ def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
     member.step(Answered(11, synced(0)), at(6_000))
     assert member.step(MetadataFetched(12, (SEEN,)), at(6_000)) == [
         Offer(1, (P0,), (), (P0,)),
-        SendToCoordinator(13, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS),
+        SendToCoordinator(
+            13, cooperative_join((0,), 3, "owned partitions were revoked"), PARKED_MS
+        ),
     ]
 
 
@@ -226,7 +230,7 @@ def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
     member.step(Subscribe(("u",)), at(3_001))
     member.step(Answered(6, joined(2)), at(3_010))
-    why = "topic t was given and is not subscribed"
+    why = "topic t was assigned and is not subscribed"
     assert member.step(Answered(7, synced(0)), at(3_020)) == [
         Note("warning", f"member m joins again: {why}"),
         SendToCoordinator(8, joins(topics=("u",), generation=1, reason=why), PARKED_MS),

@@ -90,7 +90,7 @@ def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives
         Offer(1, (), (P0,), ())
     ]
     assert member.step(Adopted(1, ()), at(1_002)) == [
-        SendToCoordinator(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)
+        SendToCoordinator(7, cooperative_join((), 1, "topic t was recreated"), PARKED_MS)
     ]
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(1_003))
     member.step(Answered(8, synced(0)), at(1_004))
@@ -109,7 +109,7 @@ def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_tha
         Offer(1, (), (P0,), ())
     ]
     (send,) = member.step(Adopted(1, ()), at(3_001))
-    assert send.request.reason == "topic t was made again"
+    assert send.request.reason == "topic t was recreated"
 
 
 def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():

@@ -7,7 +7,7 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
-from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read

@@ -1,7 +1,7 @@
 """The member machine, event by event, with whole actions compared."""
 
 from apportion.machine import Note, Tick
-from apportion.member.consumer.machine import Settings
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -29,7 +29,7 @@ from tests.member.consumer_words import P0, P1, P2, accepted, at, beat, full, jo
 
 
 def test_a_member_is_patient_by_default():
-    assert Settings("g", "m") == Settings(
+    assert ConsumerSettings("g", "m") == ConsumerSettings(
         group_id="g",
         member_id="m",
         instance_id=None,

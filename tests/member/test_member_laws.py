@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.consumer.machine import NEXT, ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.consumer.states import NEXT
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -54,7 +56,7 @@ class Witness:
 
     def __init__(self, instance_id, poll_limit_ms):
         self.member = ConsumerMember(
-            Settings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms)
+            ConsumerSettings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms)
         )
         self.now_ms = 0
         self.in_flight = None  # the action that waits for its outcome

@@ -6,6 +6,7 @@ import pytest
 
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     CommitOffsets,
     FetchCommitted,
@@ -14,7 +15,6 @@ from apportion.member.batch.queries import (
     SessionTimeout,
     StartMembership,
 )
-from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import (
     NO_REPORT,
     UNREAD_METADATA,
@@ -58,7 +58,7 @@ def asked(there, mine, told=MINE):
 
 
 def waits(there, mine, question):
-    with pytest.raises(NotReady, match="have not said which sink they write to"):
+    with pytest.raises(NotReady, match="have not reported which sink they write to"):
         there.attempt(mine.plan_next(question, None))
     assert there.joins == 0
 
@@ -96,7 +96,7 @@ def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_sessio
     there.now_ms += 1
     with pytest.raises(
         AnotherSink,
-        match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own",
+        match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
     ):
         there.attempt(mine.plan_next(question, None))
     assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())

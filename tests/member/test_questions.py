@@ -7,6 +7,7 @@ import pytest
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     CommitOffsets,
     EndMembership,
@@ -15,7 +16,6 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import (
     NO_REPORT,
     UNREAD_METADATA,

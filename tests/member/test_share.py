@@ -4,7 +4,9 @@ import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
+from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     DescribeAssignment,
     ExistingTopics,
@@ -12,7 +14,6 @@ from apportion.member.batch.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,

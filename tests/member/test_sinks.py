@@ -6,8 +6,10 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
+from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     CommitOffsets,
     FetchCommitted,
@@ -16,7 +18,6 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import BatchPlanner, DataLoss
 from apportion.member.batch.sinks import (
     NO_REPORT,
     UNREAD_METADATA,

@@ -18,7 +18,7 @@ from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
-from apportion.member.batch import admission, plan, rule, span
+from apportion.member.batch import admission, plan, planner, span
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
@@ -93,8 +93,11 @@ def from_the_start(start: int, fence: int) -> int:
     return start
 
 
-def remembered_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
-    return previous.end_or_none(place) if place in world.kept else world.committed.get(place)
+def remembered_position(
+    previous: Span, inputs: PlanInput, partition: TopicIdPartition
+) -> int | None:
+    last_end = previous.end_or_none(partition)
+    return last_end if partition in inputs.kept else inputs.committed.get(partition)
 
 
 def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
@@ -166,7 +169,7 @@ PLANTED = {
         Planted(
             "early-acknowledgement",
             "The member knows what it must give up, so it can say so in its next heartbeat.",
-            ((machine, "acknowledged", as_told),),
+            ((machine, "owned_or_offered", as_told),),
         ),
         Planted(
             "session-after-recovery",
@@ -200,7 +203,7 @@ PLANTED = {
             "another-sink",
             "The group's offset says where to go on, whoever committed it.",
             (
-                (rule, "refuse_other_sinks", anybody_may),
+                (planner, "refuse_other_sinks", anybody_may),
                 (admission, "refuse_other_sinks", anybody_may),
             ),
             kinds=(

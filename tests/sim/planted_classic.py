@@ -30,10 +30,10 @@ from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
 from apportion.member.assignors.numbering import OwnershipClaim
 from apportion.member.classic import leader, ownership
-from apportion.member.classic.generation import GenerationState
+from apportion.member.classic.generation import NO_GENERATION
+from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.metadata import TopicMetadataCache
-from apportion.member.classic.requests import NO_GENERATION
 from apportion.member.membership import (
     Action,
     Assignment,
@@ -101,15 +101,15 @@ def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignme
 
 def learn_at_any_time(
     self: ClassicMember,
-    look: FetchMetadata,
-    seen: tuple[TopicDescription, ...],
+    lookup: FetchMetadata,
+    found: tuple[TopicDescription, ...],
     actions: list[Action],
     now: Instant,
 ) -> None:
-    self._apply(lambda: self._generation.apply_metadata(look.names, seen), actions, now)
+    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, found), actions, now)
 
 
-def never_forgotten(self: GenerationState, answer: JoinGroupResponse, silent_ms: int) -> bool:
+def never_forgotten(self: Incarnation, response: JoinGroupResponse, silent_ms: int) -> bool:
     return False
 
 
@@ -219,14 +219,14 @@ CLASSIC = (
     Planted(
         "rejoin-before-adopted",
         "The member knows what it must give up, so it can join without it.",
-        ((ownership, "acknowledged", what_is_to_be_kept),),
+        ((ownership, "owned_or_offered", what_is_to_be_kept),),
         ALL_CLASSIC,
     ),
     Planted(
         "eager-joins-at-once",
         "The owner is told to give everything back, and it will by the time that the "
         "others have joined.",
-        ((GenerationState, "may_rejoin", property(lambda self: True)),),
+        ((Incarnation, "may_rejoin", property(lambda self: True)),),
         ALL_CLASSIC,
     ),
     Planted(
@@ -238,7 +238,7 @@ CLASSIC = (
     Planted(
         "taken-back",
         "Who is taken in under its id was a member all the time.",
-        ((GenerationState, "may_have_been_removed", never_forgotten),),
+        ((Incarnation, "may_have_been_removed", never_forgotten),),
         BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
         ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
     ),

@@ -13,10 +13,10 @@ from apportion.coord.migration import downgrade as downgrading
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
-from apportion.member.classic import generation as standing
+from apportion.member.classic import incarnation as member_incarnation
 from apportion.member.classic import requests
+from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.leader import EncodedAssignments
-from apportion.member.classic.requests import NO_GENERATION
 from apportion.node import coordinators
 from apportion.sim.actors import protocols
 from apportion.sim.checks.stickiness import needless_moves
@@ -104,19 +104,19 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a leader gives everything to all": (
         CLASSIC,
-        (standing, "assign_partitions", gives_everything_to_all),
+        (member_incarnation, "assign_partitions", gives_everything_to_all),
         "one-holder",
         rf"group \w+, generation \d+: t\d-0 is given to {ID} and to {ID}\.",
     ),
     "a leader gives what nobody wants": (
         CLASSIC,
-        (standing, "assign_partitions", gives_what_nobody_wants),
+        (member_incarnation, "assign_partitions", gives_what_nobody_wants),
         "subscribed-only",
         rf"{ID} wants t.* and has strange\.",
     ),
     "a leader gives nothing": (
         CLASSIC,
-        (standing, "assign_partitions", gives_nothing),
+        (member_incarnation, "assign_partitions", gives_nothing),
         "converges",
         r"\d+ ms after the last fault t\d-0 is given to nobody in \w+\.",
     ),

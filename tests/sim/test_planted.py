@@ -13,10 +13,11 @@ import pytest
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.batch.plan import LogBounds, PlanInput, StartingOffsets, plan_batch
-from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -129,7 +130,7 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
             member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said
         )
 
-    member = ConsumerMember(Settings(group_id="g", member_id="m"))
+    member = ConsumerMember(ConsumerSettings(group_id="g", member_id="m"))
     start, later = Instant(0, 0), Instant(1_000, 1_000)
     member.step(Subscribe(("t",)), start)
     member.step(CoordinatorFound(1), start)

@@ -10,15 +10,10 @@ from apportion.client.cluster import partitions_of
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.rule import MembershipFailed
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.member.classic.requests import (
-    NO_GENERATION,
-    ClassicSettings,
-    Generation,
-    join_request,
-    sync_request,
-)
+from apportion.member.classic.generation import NO_GENERATION, Generation
+from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment

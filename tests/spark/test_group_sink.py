@@ -121,7 +121,7 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
         with pytest.raises(
             AnotherSink,
             match=(
-                rf"group {group}: it has members \(1\) that have not said which sink they "
+                rf"group {group}: it has members \(1\) that have not reported which sink they "
                 r"write to"
             ),
         ):

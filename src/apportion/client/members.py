@@ -7,11 +7,12 @@ from uuid import uuid4
 
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import Assignment
 from apportion.member.streams.machine import StreamsMember
 
-MemberSettings = Settings | ClassicSettings
+MemberSettings = ConsumerSettings | ClassicSettings
 GroupMember = ConsumerMember | ClassicMember | StreamsMember
 
 
@@ -38,7 +39,9 @@ def new_member_id() -> str:
 
 def make_member(
     protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
+) -> (
+    tuple[ConsumerSettings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]
+):
     """Return the settings and the machine of a member; protocols as in `GroupMembership`."""
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
@@ -48,7 +51,7 @@ def make_member(
             settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams"))
         )
         return member.settings, member
-    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+    chosen = ConsumerSettings(group_id=group_id, **{"member_id": new_member_id(), **settings})
     return chosen, ConsumerMember(chosen)
 
 

@@ -77,17 +77,21 @@ def minus(left: Assignment, right: Assignment) -> Assignment:
 
 
 class MembershipState(Enum):
-    """The state of a member. Which may follow which is each protocol's own table, `NEXT`."""
+    """The state of a member, with a sentence about it whose subject is the member.
 
-    UNSUBSCRIBED = "in no group"
-    JOINING = "asks for a place"
-    SYNCING = "has a place in the new generation and waits for its share"
-    RECONCILING = "has a target that its owner has not adopted"
-    ACKNOWLEDGING = "the owner has adopted; the coordinator must hear it"
-    STABLE = "holds what it was given"
-    LEAVING = "has said goodbye and waits for the answer"
-    STALE = "left because its owner was silent for too long; joins again when the owner is back"
-    FATAL = "cannot be a member; `error` says why"
+    Which may follow which is each protocol's own table: `consumer/states.py` (KIP-848) and
+    `classic/states.py` (KIP-429).
+    """
+
+    UNSUBSCRIBED = "is in no group"
+    JOINING = "waits for the coordinator to admit it"
+    SYNCING = "waits for its assignment in the new generation"
+    RECONCILING = "has an assignment that its application has not adopted yet"
+    ACKNOWLEDGING = "must report to the coordinator what its application has adopted"
+    STABLE = "uses exactly what it is assigned"
+    LEAVING = "waits for the response to its leave request"
+    STALE = "left because its application did not poll in time; it rejoins at the next poll"
+    FATAL = "cannot be a member of this group"
 
 
 FROM_ANY_STATE = {
@@ -97,7 +101,10 @@ FROM_ANY_STATE = {
     MembershipState.STALE,
     MembershipState.FATAL,
 }
-"""Where a member may go from wherever it is: a membership may end at any time."""
+"""States that may follow every other one: a membership may end at any time."""
+
+SILENT = (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL)
+"""States in which a member sends nothing."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -361,14 +368,13 @@ Action = (
 )
 
 
-def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
-    """Return the partitions that the member reports as owned, which the coordinator must not assign
-    to others.
+def owned_or_offered(owned: Assignment, target: Assignment | None) -> Assignment:
+    """Return the partitions that a heartbeat or JoinGroup reports as owned.
 
-    These are all that the owner has adopted, even those that `target` revokes, and all that it was
-    offered, which it may adopt while the request is in flight. A revocation is acknowledged by
-    leaving the partition out, so none may be left out before the owner has let go of it. And an
-    offer that is withdrawn before it was adopted must have been reported, or the coordinator would
-    never see that it is not in use.
+    The coordinator must not assign them to others. They are all that the owner has adopted, even
+    those that `target` revokes, and all that it was offered, which it may adopt while the request
+    is in flight. Leaving a partition out acknowledges its revocation, so none may be left out
+    before the owner has stopped using it. And an offer that is withdrawn before it was adopted must
+    have been reported, or the coordinator would never see that it is not in use.
     """
     return owned if target is None or target == owned else assignment((*owned, *target))

@@ -22,8 +22,10 @@ from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
+from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, LATEST
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -45,7 +47,6 @@ from apportion.member.batch.queries import (
     StartMembership,
     SubscribedTopics,
 )
-from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, MembershipFailed
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.membership import View

@@ -1,9 +1,23 @@
-"""Whether a query may be in its group: its writers say which sinks they are, the group to which
-sinks it belongs.
+"""Whether a query may join its group: the query and the group's offsets must have the same sinks.
 
-A question is a span that reads nothing (`Span.question_number`); the writers' answer is there with
-the next call. A question of an earlier process is asked again where its answer is missing or would
-refuse the query, so that what the writers say now counts. Reasons: docs/decisions/0041.
+The problem: a committed offset says that the records below it are processed, and that is true for
+one sink only. A query with other sinks that joined the group would commit offsets past records that
+the first sink never gets. The source of a Spark query does not know its sinks; the writers do, but
+they run after the source has planned a batch.
+
+The method: the first span of a query reads nothing. It is a question (`Span.question_number`) to
+the writers: which sinks are you? Their report is there when Spark asks for the next span. Then the
+names in the metadata of the group's committed offsets (`sinks.py`) are compared with the report,
+before the member joins and takes partitions from others. A question of an earlier process is asked
+again where its answer is missing or would refuse the query: the user may have changed the writers
+since, and only what they report now counts.
+
+Why it ends: each question has the next number. A process refuses after its own question at the
+latest, and takes the answer to an earlier one for "no sink" from `NO_ANSWER_COUNTS_FROM` on.
+
+Example: the group's offsets name the sink /lake/a. A query that writes to /lake/b plans question 1,
+its writer reports /lake/b, and the next call raises AnotherSink. With adopt=True the offsets are
+committed again with /lake/b, and the query goes on. Reasons: docs/decisions/0041.
 """
 
 from collections.abc import Mapping
@@ -43,9 +57,11 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.topics import Topic, TopicIdPartition
 
 CLAIM_GRACE_MS = 5_000
-# the question to which no answer is one, although another process has asked it
-SILENCE_BELIEVED_AT = 2
-GROUP_HAS_MEMBERS = (  # a commit that no member makes is refused so where the group has members
+NO_ANSWER_COUNTS_FROM = 2
+"""The number of the question from which no answer means that no writer of apportion is there, even
+if another process asked it."""
+
+GROUP_HAS_MEMBERS = (  # errors of a commit without a member id if the group has members
     Code.UNKNOWN_MEMBER_ID,
     Code.ILLEGAL_GENERATION,
     Code.STALE_MEMBER_EPOCH,
@@ -55,93 +71,92 @@ GROUP_HAS_MEMBERS = (  # a commit that no member makes is refused so where the g
 
 
 class GroupAdmission:
-    """What one process of a query has asked, and what it knows by the answers."""
+    """What one process of a query knows of its sinks and of its group's.
+
+    last_planned: the span that this process planned last, a question or a batch.
+    commit_metadata: the metadata of every commit, with the names of the sinks.
+    may_join: the group was found to be this query's.
+    """
 
     def __init__(self, checkpoint: str) -> None:
-        """Nothing is known. checkpoint: the id of the first question, unless a span before it has
-        one.
-
-        planned: what this process has planned last, a question or a batch. metadata: of every
-        commit. may_join: the group was found to be this query's.
-        """
+        """checkpoint: the id of the first question, unless a span before it has one."""
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
         self._checkpoint = checkpoint
-        # the last batch of which it is known that all writers were given it
+        # the last batch that is known to have been given to all writers
         self._confirmed = EMPTY_SPAN
-        self._awaited_sinks: Sinks = ()  # the sinks that have to answer the question that is open
-        # as a newcomer has found the group; None: it has proof
+        self._awaited_sinks: Sinks = ()  # the sinks that have to answer the open question
+        # the group's unclaimed offsets when a new query first looked; None once it has claimed
         self._unclaimed_at_start: dict[TopicIdPartition, int] | None = None
-        # those that have claimed nothing, and since when just they are seen
+        # the members of a group without a claim, and since when they are the same (monotonic ms)
         self._unclaimed_members: tuple[str, ...] = ()
         self._unclaimed_since_ms = 0
 
     def ask_writers(self, previous: Span) -> QueryGenerator[Span]:
-        """Return a span that reads nothing, by which the writers are asked which sinks they are.
+        """Return a question: a span that reads nothing and asks the writers which sinks they are.
 
-        It names the partitions whose committed offset names no sink: the writers say whether they
-        know them.
+        It names the partitions whose committed offset names no sink: the writers report whether
+        their sinks have fences of them.
         """
         stored = yield from fetch_group_offsets(0)
-        resting = {place: (to, to) for place, to in previous.end_offsets().items()}
+        empty_ranges = {partition: (end, end) for partition, end in previous.end_offsets().items()}
         self.last_planned = Span(
             previous.id or self._checkpoint,
-            resting,
+            empty_ranges,
             question_number=previous.question_number + 1,
             unclaimed=tuple(sorted(unclaimed_offsets(stored))),
         )
         return self.last_planned
 
-    def check_answer(self, previous: Span, told: WriterReport) -> QueryGenerator[Span | None]:
-        """Return None where the member may be in the group.
+    def check_answer(self, previous: Span, report: WriterReport) -> QueryGenerator[Span | None]:
+        """Return None if the member may be in the group, else the span to ask the writers after.
 
-        Else the span that the next question follows.
-
-        Raises AnotherSink where the group belongs to another sink and this process has asked for
+        Raises AnotherSink if the group belongs to another sink and this process has asked for
         itself. The answer to an earlier process may be out of date: the user may have set
         adopt=True since.
         """
-        is_mine = previous == self.last_planned
-        if is_mine and not previous.question_number and previous != self._confirmed:
-            if missing := sinks_without_report(previous, told):
+        is_own = previous == self.last_planned
+        if is_own and not previous.question_number and previous != self._confirmed:
+            if missing := sinks_without_report(previous, report):
                 yield Note(
                     "warning",
                     f"the last batch was not given to {sink_names(missing)}: the writers "
-                    "are asked, and it is planned again",
+                    "are asked for their sinks, and the batch is planned again",
                 )
                 return (
                     yield from self._leave_and_ask(
-                        rewound(previous, start_offsets(previous)), told, previous.sinks or ()
+                        rewound(previous, start_offsets(previous)), report, previous.sinks or ()
                     )
                 )
             self._confirmed = previous
-        if previous.sinks is not None and told.adopt and told.sinks not in ((), previous.sinks):
-            return (yield from self._leave_and_ask(previous, told, told.sinks))
-        if is_mine and previous.question_number:
-            refuse_silent_writers(self._awaited_sinks, told)
-        sinks = told.sinks if previous.sinks is None else previous.sinks
+        if previous.sinks is not None and report.adopt and report.sinks not in ((), previous.sinks):
+            # The user gives the group to a query whose sinks have changed since the last batch.
+            return (yield from self._leave_and_ask(previous, report, report.sinks))
+        if is_own and previous.question_number:
+            refuse_silent_writers(self._awaited_sinks, report)
+        sinks = report.sinks if previous.sinks is None else previous.sinks
         self.commit_metadata = metadata_of(sinks)
         if self.may_join:
             return None
         if (
             previous.question_number
-            and not is_mine
+            and not is_own
             and not sinks
-            and previous.question_number < SILENCE_BELIEVED_AT
+            and previous.question_number < NO_ANSWER_COUNTS_FROM
         ):
             yield Note(
                 "warning",
-                "no writer has said which table it writes to; they are asked again, with "
+                "no writer has reported which table it writes to; they are asked again, with "
                 "another empty batch",
             )
             return previous
         try:
             yield from self._check_group(
-                sinks, told if is_mine else told._replace(adopt=False), previous
+                sinks, report if is_own else report._replace(adopt=False), previous
             )
         except AnotherSink as refused:
-            if is_mine:
+            if is_own:
                 raise
             yield Note(
                 "warning",
@@ -156,43 +171,48 @@ class GroupAdmission:
     def refuse_new_unclaimed_offsets(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> None:
-        """Raise AnotherSink where a member without a sink has committed since this new query looked
-        first.
+        """Raise AnotherSink if an offset without a sink was committed since this query looked.
+
+        For a new query. The offset is another member's, whose sink is not known.
         """
         if self._unclaimed_at_start is not None:
-            strange = {
-                place: offset
-                for place, offset in unclaimed_offsets(stored).items()
-                if self._unclaimed_at_start.get(place) != offset
+            foreign = {
+                partition: offset
+                for partition, offset in unclaimed_offsets(stored).items()
+                if self._unclaimed_at_start.get(partition) != offset
             }
-            refuse_skipped_records(sinks, strange)
+            refuse_skipped_records(sinks, foreign)
 
     def record_claim(self) -> None:
-        """Record that the query has claimed the group, and nobody else has."""
+        """Record that this query has claimed the group, and no other query has."""
         self._unclaimed_at_start = None
 
     def _leave_and_ask(
-        self, stands: Span, told: WriterReport, awaited: Sinks
+        self, to_ask: Span, report: WriterReport, awaited: Sinks
     ) -> QueryGenerator[Span]:
-        """Leave the group, which cannot be adopted while it has members.
+        """Leave the group, which cannot be adopted while it has members; return `to_ask`.
 
-        Return the span for the next question.
+        awaited: the sinks that have to answer, unless the user changes them with adopt=True.
         """
-        self._awaited_sinks = told.sinks if told.adopt else awaited
+        self._awaited_sinks = report.sinks if report.adopt else awaited
         yield EndMembership()
         self.may_join = False
-        return stands
+        return to_ask
 
     def _check_group(
-        self, sinks: Sinks, told: WriterReport, previous: Span
+        self, sinks: Sinks, report: WriterReport, previous: Span
     ) -> QueryGenerator[None]:
-        """Raise AnotherSink unless the group is this query's or nobody's, before the member takes
-        any partition.
+        """Raise AnotherSink unless the group is this query's or nobody's.
+
+        Raises NotReady while members of the group have not named their sink yet.
         """
         stored = yield from fetch_group_offsets(0)
-        is_claimed = bool(claimed_sinks(stored))
+        # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
-            sinks and previous.question_number and not told.has_records and not is_claimed
+            sinks
+            and previous.question_number
+            and not report.has_records
+            and not claimed_sinks(stored)
         )
         try:
             refuse_other_sinks(sinks, stored)
@@ -202,7 +222,7 @@ class GroupAdmission:
                     (yield from offsets_skipping_records(unclaimed_offsets(stored), previous)),
                 )
         except AnotherSink:
-            if not told.adopt:
+            if not report.adopt:
                 raise
             yield from self._adopt_group(sinks, stored)
         else:
@@ -213,11 +233,15 @@ class GroupAdmission:
     def _adopt_group(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> QueryGenerator[None]:
-        """Commit every offset again with this query's sinks.
+        """Commit every offset again with this query's sinks, for adopt=True.
 
-        Raises AnotherSink where the group has members.
+        Raises AnotherSink if the group has members.
         """
-        offsets = {place: one.offset for place, one in stored.items() if one.offset is not None}
+        offsets = {
+            partition: committed.offset
+            for partition, committed in stored.items()
+            if committed.offset is not None
+        }
         try:
             yield CommitOffsets(offsets, 0, self.commit_metadata)
         except Refused as refused:
@@ -228,30 +252,31 @@ class GroupAdmission:
                 "stop them first, and if this query has "
                 f"several sources of the group, give each a group of its own ({refused})"
             ) from None
-        before = (
-            " and ".join(dict.fromkeys(sink_names(each) for each in claimed_sinks(stored).values()))
+        previous_sinks = (
+            " and ".join(dict.fromkeys(map(sink_names, claimed_sinks(stored).values())))
             or "no sink that is known"
         )
         yield Note(
             "warning",
-            f"adopt=True: the group belonged to {before}, and belongs to "
+            f"adopt=True: the group belonged to {previous_sinks}, and belongs to "
             f"{sink_names(sinks)} from now on",
         )
 
     def _await_claim(self, sinks: Sinks) -> QueryGenerator[None]:
-        """Wait for members that have not named their sink, a session timeout at most.
+        """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
-        Raises NotReady while that may happen, AnotherSink after.
+        Raises NotReady while that may happen, AnotherSink afterwards.
         """
         members: tuple[str, ...] = yield ListMembers()
         if not members:
             return
-        seen: MembershipSnapshot = yield ReadMembership()
+        snapshot: MembershipSnapshot = yield ReadMembership()
         if members != self._unclaimed_members:
-            self._unclaimed_members, self._unclaimed_since_ms = members, seen.read_at_ms
-        what = f"it has members ({len(members)}) that have not said which sink they write to"
-        if seen.read_at_ms - self._unclaimed_since_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
+            self._unclaimed_members, self._unclaimed_since_ms = members, snapshot.read_at_ms
+        what = f"it has members ({len(members)}) that have not reported which sink they write to"
+        waited_ms = snapshot.read_at_ms - self._unclaimed_since_ms
+        if waited_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
             raise NotReady(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
@@ -267,33 +292,40 @@ class GroupAdmission:
 def offsets_skipping_records(
     offsets: Mapping[TopicIdPartition, int], previous: Span
 ) -> QueryGenerator[dict[TopicIdPartition, int]]:
-    """Return the offsets that skip records: ahead of a log's start, and not where the checkpoint
-    ends.
+    """Return the offsets that skip records.
+
+    These are ahead of the log's start, and not where the checkpoint's last span ends.
     """
     others = {
-        place: offset for place, offset in offsets.items() if previous.end_or_none(place) != offset
+        partition: offset
+        for partition, offset in offsets.items()
+        if previous.end_or_none(partition) != offset
     }
     starts: dict[TopicIdPartition, int] = (yield LogStartOffsets(tuple(others))) if others else {}
-    return {place: offset for place, offset in others.items() if offset > starts[place]}
+    return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
 
 
 def start_offsets(batch: Span) -> dict[TopicIdPartition, int]:
-    """Return where each partition of the batch begins."""
-    return {place: start for place, (start, _) in batch.ranges.items()}
+    """Return the offset at which the batch begins, by partition."""
+    return {partition: start for partition, (start, _) in batch.ranges.items()}
 
 
 def fetch_group_offsets(
     incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
 ) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return the committed offsets of every partition that the group's members may read."""
+    """Return the committed offsets of every partition of the subscribed topics, and of `gained`.
+
+    incarnation: of the member that asks; 0 to ask without a member id.
+    """
     topics: dict[str, Topic] = yield SubscribedTopics()
-    places = {
+    partitions = {
         TopicIdPartition(topic.name, topic.id, number)
         for topic in topics.values()
         for number in range(topic.partitions)
     }
-    wanted = tuple(sorted(places.union(gained)))
+    # gained: a topic that was just created may be missing in the metadata
+    requested = tuple(sorted(partitions.union(gained)))
     stored: dict[TopicIdPartition, OffsetAndMetadata] = (
-        (yield FetchCommitted(wanted, incarnation)) if wanted else {}
+        (yield FetchCommitted(requested, incarnation)) if requested else {}
     )
     return stored

@@ -1,5 +1,4 @@
-"""OffsetCommit and OffsetFetch: requests, responses, and which ends of a span are due to be
-committed.
+"""OffsetCommit and OffsetFetch: requests, responses, and the offsets that are due for commit.
 
 Pure translation both ways. Requests name every topic by name and id; the version in use decides
 which one is sent. A commit carries the member's id and epoch, and the coordinator refuses it if
@@ -44,34 +43,34 @@ NO_MEMBER = Membership()
 
 def due_commits(
     previous: Span,
-    held: Container[TopicIdPartition],
+    owned: Container[TopicIdPartition],
     committed: Mapping[TopicIdPartition, int | None],
 ) -> dict[TopicIdPartition, int]:
-    """Return the ends of `previous` for partitions still held, where the group does not have them
-    yet.
+    """Return the end offsets of `previous` that the group does not have yet.
 
+    owned: the partitions that the member still owns; others must not be committed.
     Everything below these offsets must be durable in the sink: a span that Spark hands to
     latestOffset is.
     """
     return {
-        place: to
-        for place, (_, to) in previous.ranges.items()
-        if place in held and (known := committed.get(place), known is None or to > known)[1]
+        partition: end
+        for partition, end in previous.end_offsets().items()
+        if partition in owned and ((offset := committed.get(partition)) is None or end > offset)
     }
 
 
 def commit_request(
     group_id: str,
     offsets: Mapping[TopicIdPartition, int],
-    who: Membership = NO_MEMBER,
+    member: Membership = NO_MEMBER,
     metadata: str = "",
 ) -> OffsetCommitRequest:
-    """Return the OffsetCommit request of this member."""
+    """Return the OffsetCommit request, with the same metadata for all offsets."""
     return OffsetCommitRequest(
         group_id=group_id,
-        generation_id_or_member_epoch=who.epoch,
-        member_id=who.member_id,
-        group_instance_id=who.instance_id,
+        generation_id_or_member_epoch=member.epoch,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
         topics=tuple(
             OffsetCommitRequestTopic(
                 name=topic,
@@ -89,41 +88,45 @@ def commit_request(
 
 
 def commit_errors(
-    response: OffsetCommitResponse, places: Iterable[TopicIdPartition]
+    response: OffsetCommitResponse, partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, Code]:
     """Return each partition's error code; UNKNOWN_SERVER_ERROR where the response leaves it out."""
-    said = {
+    by_key = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(
             partition.error_code
         )
         for topic in response.topics
         for partition in topic.partitions
     }
-    return {place: _found(said, place, Code.UNKNOWN_SERVER_ERROR) for place in places}
+    return {
+        partition: _value_of(by_key, partition, Code.UNKNOWN_SERVER_ERROR)
+        for partition in partitions
+    }
 
 
 def fetch_request(
-    group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER
+    group_id: str, partitions: Iterable[TopicIdPartition], member: Membership = NO_MEMBER
 ) -> OffsetFetchRequest:
-    """Return the OffsetFetch request of this member; only stable offsets are returned (KIP-447)."""
+    """Return the OffsetFetch request of this member; only stable offsets (KIP-447)."""
     topics = tuple(
         OffsetFetchRequestTopics(
             name=topic,
             topic_id=topic_id,
             partition_indexes=tuple(number for number, _ in partitions),
         )
-        for (topic, topic_id), partitions in _by_topic(dict.fromkeys(places)).items()
+        for (topic, topic_id), partitions in _by_topic(dict.fromkeys(partitions)).items()
     )
     group = OffsetFetchRequestGroup(
-        group_id=group_id, member_id=who.member_id or None, member_epoch=who.epoch, topics=topics
+        group_id=group_id,
+        member_id=member.member_id or None,
+        member_epoch=member.epoch,
+        topics=topics,
     )
     return OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A group's committed offset of one partition, None where it has none, and the metadata
-    committed with it.
-    """
+    """A group's committed offset of one partition, and its metadata; None: no offset."""
 
     offset: int | None
     metadata: str = ""
@@ -141,15 +144,18 @@ class FetchedOffsets(NamedTuple):
     @property
     def offsets(self) -> dict[TopicIdPartition, int | None]:
         """The offsets without their metadata."""
-        return {place: one.offset for place, one in self.committed.items()}
+        return {partition: committed.offset for partition, committed in self.committed.items()}
 
 
 def parse_fetch_response(
-    response: OffsetFetchResponse, places: Iterable[TopicIdPartition]
+    response: OffsetFetchResponse, partitions: Iterable[TopicIdPartition]
 ) -> tuple[Code, FetchedOffsets]:
-    """Return the group's error code, and what the response says of each partition."""
+    """Return the group's error code, and the offsets or errors of the requested partitions.
+
+    A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
+    """
     group = response.groups[0]
-    said = {
+    by_key = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): (
             Code.of(partition.error_code),
             OffsetAndMetadata(partition.committed_offset, partition.metadata or "")
@@ -160,26 +166,31 @@ def parse_fetch_response(
         for partition in topic.partitions
     }
     answers = {
-        place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, OffsetAndMetadata(None)))
-        for place in places
+        partition: _value_of(
+            by_key, partition, (Code.UNKNOWN_SERVER_ERROR, OffsetAndMetadata(None))
+        )
+        for partition in partitions
     }
     return Code.of(group.error_code), FetchedOffsets(
-        {place: stored for place, (code, stored) in answers.items() if code is Code.NONE},
-        {place: code for place, (code, _) in answers.items() if code is not Code.NONE},
+        {partition: stored for partition, (code, stored) in answers.items() if code is Code.NONE},
+        {partition: code for partition, (code, _) in answers.items() if code is not Code.NONE},
     )
 
 
-def _found(said: Mapping[tuple[str | bytes, int], V], place: TopicIdPartition, otherwise: V) -> V:
-    by_name = said.get((place.topic, place.partition))
-    return (
-        by_name if by_name is not None else said.get((place.topic_id, place.partition), otherwise)
-    )
+def _value_of(
+    by_key: Mapping[tuple[str | bytes, int], V], partition: TopicIdPartition, default: V
+) -> V:
+    """Return the value of the partition: responses name topics by name or by id (KIP-848)."""
+    by_name = by_key.get((partition.topic, partition.partition))
+    if by_name is not None:
+        return by_name
+    return by_key.get((partition.topic_id, partition.partition), default)
 
 
 def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
     topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
-    for place in sorted(values):
-        topics.setdefault((place.topic, place.topic_id), []).append(
-            (place.partition, values[place])
+    for partition in sorted(values):
+        topics.setdefault((partition.topic, partition.topic_id), []).append(
+            (partition.partition, values[partition])
         )
     return topics

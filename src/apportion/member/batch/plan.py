@@ -3,9 +3,9 @@
 The next span owns exactly what the member owns, each partition from its position as far as the
 limits allow. The position of a partition is, in this order:
 
-1. Held without interruption: the end of the last span.
-2. Gained, or held in an earlier incarnation or process: the committed offset or the end of the last
-   span, whichever is further, since everything below either is in the sink.
+1. Owned without interruption: the end of the last span.
+2. Gained, or owned in an earlier incarnation or process: the committed offset or the end of the
+   last span, whichever is further, since everything below either is in the sink.
 3. Neither is known: startingOffsets. This start is committed before the span is used; otherwise an
    owner that dies before its first commit would lose the records between `latest` now and then.
 """
@@ -21,8 +21,9 @@ EARLIEST, LATEST = -2, -1
 
 
 class LogBounds(NamedTuple):
-    """The offsets of a partition that can be read now: from `start` to below `end`, the last stable
-    offset.
+    """The offsets of a partition that can be read now: `[start, end)`.
+
+    start: the log start offset. end: the last stable offset.
     """
 
     start: int
@@ -40,15 +41,15 @@ class StartingOffsets:
     default: int = LATEST
     by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def start_offset(self, place: TopicIdPartition, log: LogBounds, *, newborn: bool) -> int:
-        """Return the first offset to read.
+    def start_offset(self, partition: TopicIdPartition, log: LogBounds, *, is_new: bool) -> int:
+        """Return the first offset to read of a partition without a known position.
 
-        A partition added while its topic was read starts at its beginning.
+        is_new: the partition was added while its topic was read: it starts at its beginning.
         """
-        wanted = self.by_partition.get(
-            (place.topic, place.partition), EARLIEST if newborn else self.default
+        offset = self.by_partition.get(
+            (partition.topic, partition.partition), EARLIEST if is_new else self.default
         )
-        return {EARLIEST: log.start, LATEST: log.end}.get(wanted, wanted)
+        return {EARLIEST: log.start, LATEST: log.end}.get(offset, offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,7 @@ class PlanInput:
 
 
 class Gap(NamedTuple):
-    """Offsets that are gone: the position was `expected`, and the log begins or ends at `log_bound`
-    instead.
-    """
+    """Offsets that are gone: the position was `expected`, the log begins or ends at `log_bound`."""
 
     partition: TopicIdPartition
     expected: int
@@ -105,88 +104,93 @@ class BatchPlan(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-def plan_batch(previous: Span, world: PlanInput) -> BatchPlan:
-    """Return the span after `previous`, as the module says."""
+def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
+    """Return the span after `previous`, as the module says; the fifth step of `BatchPlanner`."""
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}
     gaps: list[Gap] = []
-    for place in sorted(world.logs):
-        log = world.logs[place]
-        position = known_position(previous, world, place)
+    for partition in sorted(inputs.logs):
+        log = inputs.logs[partition]
+        position = known_position(previous, inputs, partition)
         if position is None:
-            position = world.starting_offsets.start_offset(
-                place, log, newborn=place in world.new_partitions
+            # Nothing was read yet. Committed before the span is used, or a crash would choose anew.
+            position = inputs.starting_offsets.start_offset(
+                partition, log, is_new=partition in inputs.new_partitions
             )
-            commit_first[place] = position = _within(place, position, log, gaps)
-        positions[place] = _within(place, position, log, gaps)
-    ends = _ends(positions, world)
+            commit_first[partition] = position = _clamp(partition, position, log, gaps)
+        positions[partition] = _clamp(partition, position, log, gaps)
+    ends = _ends(positions, inputs)
     if previous.end_offsets() == ends:
         return BatchPlan(previous, commit_first, tuple(gaps))
-    ranges = {place: (position, ends[place]) for place, position in positions.items()}
+    ranges = {partition: (position, ends[partition]) for partition, position in positions.items()}
     return BatchPlan(
-        sorted_span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps)
+        sorted_span(previous.id or inputs.checkpoint, ranges), commit_first, tuple(gaps)
     )
 
 
-def known_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
-    """Return the partition's position by the last span or the group; None if neither knows it."""
-    stood = previous.end_or_none(place)
-    if stood is not None and place in world.kept:
-        return stood
-    known = [offset for offset in (stood, world.committed.get(place)) if offset is not None]
+def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartition) -> int | None:
+    """Return the partition's position, by the last span or the group; None if neither has one."""
+    last_end = previous.end_or_none(partition)
+    if last_end is not None and partition in inputs.kept:
+        return last_end
+    # Everything below either offset is in the sink, so the further one is right.
+    known = [offset for offset in (last_end, inputs.committed.get(partition)) if offset is not None]
     return max(known, default=None)
 
 
-def _within(place: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
-    found = min(max(position, log.start), log.end)
-    if found != position:
-        gaps.append(Gap(place, position, found))
-    return found
+def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
+    """Return the nearest offset that the log has; add a gap if that is not `position`."""
+    offset = min(max(position, log.start), log.end)
+    if offset != position:
+        gaps.append(Gap(partition, position, offset))
+    return offset
 
 
 def _ends(
-    positions: Mapping[TopicIdPartition, int], world: PlanInput
+    positions: Mapping[TopicIdPartition, int], inputs: PlanInput
 ) -> dict[TopicIdPartition, int]:
     """Return how far each partition is read, within caps and limit."""
     lags = {}
-    for place, position in positions.items():
-        end = world.logs[place].end
-        if world.caps is not None:
-            end = min(end, world.caps.get(place, position))
-        lags[place] = max(end - position, 0)
+    for partition, position in positions.items():
+        end = inputs.logs[partition].end
+        if inputs.caps is not None:
+            end = min(end, inputs.caps.get(partition, position))
+        lags[partition] = max(end - position, 0)
     shares = (
         lags
-        if world.limit is None
-        else split_limit(lags, world.limit, turn=sum(positions.values()))
+        if inputs.limit is None
+        else split_limit(lags, inputs.limit, rotation=sum(positions.values()))
     )
-    return {place: position + shares[place] for place, position in positions.items()}
+    return {partition: position + shares[partition] for partition, position in positions.items()}
 
 
 def split_limit(
-    lags: Mapping[TopicIdPartition, int], limit: int, turn: int
+    lags: Mapping[TopicIdPartition, int], limit: int, rotation: int
 ) -> dict[TopicIdPartition, int]:
     """Split `limit` offsets in proportion to lag (largest remainder method).
 
     No partition gets more than its lag, and none of the limit is wasted while any lags. Each that
-    lags gets at least one; if the limit is too small for that, `limit` of them get one, in rotation
-    from `turn`. The turn is the sum of positions, so it moves on by what was read and every
-    partition is served within a few batches.
+    lags gets at least one; if the limit is too small for that, `limit` of them get one, beginning
+    with number `rotation`. The rotation is the sum of positions, so it advances by what was read,
+    and every partition is served within a few batches.
+
+    Example: lags 90 and 10, limit 20: one each, then 18 by 89 : 9, which makes 17 and 3.
     """
     if sum(lags.values()) <= limit:
         return dict(lags)
     order = list(lags)
-    first = turn % len(order)
-    lagging = [place for place in order[first:] + order[:first] if lags[place]]
+    first = rotation % len(order)
+    lagging = [partition for partition in order[first:] + order[:first] if lags[partition]]
     shares = dict.fromkeys(order, 0)
-    for place in lagging[:limit]:
-        shares[place] = 1
+    for partition in lagging[:limit]:
+        shares[partition] = 1
     left = limit - len(lagging)
     if left <= 0:
         return shares
-    wanting = sum(lags[place] - 1 for place in lagging)
-    for place in lagging:
-        shares[place] += left * (lags[place] - 1) // wanting
-    fractions = sorted(lagging, key=lambda place: -(left * (lags[place] - 1) % wanting))
-    for place in fractions[: limit - sum(shares.values())]:
-        shares[place] += 1
+    unserved = sum(lags[partition] - 1 for partition in lagging)
+    for partition in lagging:
+        shares[partition] += left * (lags[partition] - 1) // unserved
+    by_remainder = sorted(lagging, key=lambda partition: -(left * (lags[partition] - 1) % unserved))
+    for partition in by_remainder[: limit - sum(shares.values())]:
+        shares[partition] += 1
     return shares

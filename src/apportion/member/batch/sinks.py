@@ -15,7 +15,7 @@ from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.span import Span
 from apportion.topics import TopicIdPartition
 
-MOST_METADATA_BYTES = 4096  # offset.metadata.max.bytes of a Kafka that was not told otherwise
+MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes
 
 Sinks = tuple[str, ...]
 """The names of everything that one query writes to, in order; () for a query whose sink is not
@@ -28,7 +28,7 @@ class AnotherSink(RuntimeError):
 
 
 class WriterReport(NamedTuple):
-    """What the writers of a query tell its source.
+    """What the writers of a query report to its source with a batch (`ReadWriterReport`).
 
     sinks: what they write to. adopt: the user gives the group to this query
     (delta.Writer(adopt=True)).
@@ -43,7 +43,7 @@ class WriterReport(NamedTuple):
 
 
 NO_REPORT = WriterReport()
-"""No writer has said anything."""
+"""No writer has reported."""
 
 
 def metadata_of(sinks: Sinks) -> str:
@@ -54,8 +54,8 @@ def metadata_of(sinks: Sinks) -> str:
 def sinks_of(metadata: str) -> Sinks | None:
     """Return the sinks that committed with this metadata; None if it is not ours."""
     try:
-        told = json.loads(metadata)
-        sinks = told["sinks"] if isinstance(told, dict) else None
+        value = json.loads(metadata)
+        sinks = value["sinks"] if isinstance(value, dict) else None
     except (ValueError, KeyError, RecursionError):
         return None
     return (
@@ -66,8 +66,7 @@ def sinks_of(metadata: str) -> Sinks | None:
 
 
 UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))
-"""The metadata of an offset that a query claimed and gave up again before it read anything: any
-sink may have it.
+"""The metadata of an offset that its query gave back before it read anything: any sink may have it.
 """
 
 
@@ -76,18 +75,19 @@ def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndM
 
     stored: of every partition that the group may read.
     """
-    for place, sinks in claimed_sinks(stored).items():
+    for partition, sinks in claimed_sinks(stored).items():
         if sinks != mine:
-            raise AnotherSink(_belongs(place, sinks, mine))
+            raise AnotherSink(_belongs(partition, sinks, mine))
 
 
 def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int]) -> None:
-    """Raise AnotherSink if there are `skipped` offsets: nothing says that the records below them
-    are in `mine`.
+    """Raise AnotherSink if there are `skipped` offsets.
+
+    Nothing says that the records below them are in `mine`.
     """
-    for place, offset in sorted(skipped.items()):
+    for partition, offset in sorted(skipped.items()):
         raise AnotherSink(
-            f"it has committed offsets ({place}: {offset}) that did not come from "
+            f"it has committed offsets ({partition}: {offset}) that did not come from "
             f"{sink_names(mine)}: the records below them "
             "would never be there. Give this query a group of its own (kafka.group.id); "
             "or, if it is to begin at these "
@@ -101,7 +101,9 @@ def claimed_sinks(
 ) -> dict[TopicIdPartition, Sinks]:
     """Return the sinks that committed offsets name, by partition in order."""
     return {
-        place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))
+        partition: sinks
+        for partition, committed in sorted(stored.items())
+        if (sinks := sinks_of(committed.metadata))
     }
 
 
@@ -109,42 +111,46 @@ def unclaimed_offsets(
     stored: Mapping[TopicIdPartition, OffsetAndMetadata],
 ) -> dict[TopicIdPartition, int]:
     """Return the committed offsets that name no sink, by partition in order."""
-    named = (
-        (place, one.offset)
-        for place, one in sorted(stored.items())
-        if sinks_of(one.metadata) is None
-    )
-    return {place: offset for place, offset in named if offset is not None}
+    return {
+        partition: committed.offset
+        for partition, committed in sorted(stored.items())
+        if sinks_of(committed.metadata) is None and committed.offset is not None
+    }
 
 
 def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
-    """Raise AnotherSink where a plain consumer is in a group that belongs to a sink."""
-    for place, sinks in claimed_sinks(stored).items():
+    """Raise AnotherSink if a plain consumer is in a group that belongs to a sink.
+
+    Called by a `Consumer` with the committed offsets of what it is assigned.
+    """
+    for partition, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
             f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the "
-            f"committed offset of {place} says: "
+            f"committed offset of {partition} says: "
             "what this consumer read and committed would never be there. Give the "
             "consumer a group of its own (group_id)"
         )
 
 
 def sink_names(sinks: Sinks) -> str:
-    """Return the sinks as a message names them."""
+    """Return the names of the sinks for a message."""
     return (
         " and ".join(sinks)
-        or "a sink without a name (no writer of apportion has said which table it writes to)"
+        or "a sink without a name (no writer of apportion has reported which table it writes to)"
     )
 
 
-def rewound(previous: Span, back: Mapping[TopicIdPartition, int]) -> Span:
-    """Return `previous` as if it had ended at the offsets in `back`, where it has those
-    partitions.
-    """
-    moved = {place: (offset, offset) for place, offset in back.items() if place in previous.ranges}
+def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
+    """Return `previous` as if it had ended at the offsets in `rewinds`, as far as it has them."""
+    moved = {
+        partition: (offset, offset)
+        for partition, offset in rewinds.items()
+        if partition in previous.ranges
+    }
     return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
 
 
-def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
+def _belongs(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     moved = (
         "; or, if the table was moved, stop all members of the group and start again, "
         "with the same checkpoint and "
@@ -153,27 +159,27 @@ def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
         else ""
     )
     return (
-        f"it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says, "
+        f"it belongs to the sink {sink_names(sinks)}, as the committed offset of {partition} says, "
         f"and this query writes to {sink_names(mine)}: "
         "each of the two would get a part of the records. Give this query a group of its "
         f"own (kafka.group.id){moved}"
     )
 
 
-def sinks_without_report(batch: Span, told: WriterReport) -> Sinks:
-    """Return the batch's sinks that were not given it, if it has offsets to read and several sinks.
+def sinks_without_report(batch: Span, report: WriterReport) -> Sinks:
+    """Return the sinks of a batch whose writer has not reported it.
 
-    A single writer reports nothing of a batch of its own.
+    () for an empty batch, and for a single sink: a single writer reports no batch of its own.
     """
     sinks = batch.sinks or ()
     if len(sinks) < 2 or not any(start < to for start, to in batch.ranges.values()):
         return ()
-    return tuple(sink for sink in sinks if sink not in told.sinks)
+    return tuple(sink for sink in sinks if sink not in report.sinks)
 
 
-def refuse_silent_writers(awaited: Sinks, told: WriterReport) -> None:
-    """Raise AnotherSink where a sink that has to answer a question has not."""
-    missing = tuple(sink for sink in awaited if sink not in told.sinks)
+def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
+    """Raise AnotherSink if a sink that has to answer a question has not."""
+    missing = tuple(sink for sink in awaited if sink not in report.sinks)
     if missing:
         raise AnotherSink(
             f"this query writes to {sink_names(awaited)}, and a batch was not given to "
@@ -189,10 +195,10 @@ def refuse_silent_writers(awaited: Sinks, told: WriterReport) -> None:
 
 def _text(sinks: Sinks) -> str:
     text = json.dumps({"sinks": sinks}, separators=(",", ":"))
-    if len(text.encode()) > MOST_METADATA_BYTES:
+    if len(text.encode()) > MAX_METADATA_BYTES:
         raise AnotherSink(
             f"the names of its sinks take {len(text.encode())} bytes, and the metadata of "
             "an offset has room for "
-            f"{MOST_METADATA_BYTES}: write to fewer tables, or to shorter paths"
+            f"{MAX_METADATA_BYTES}: write to fewer tables, or to shorter paths"
         )
     return text

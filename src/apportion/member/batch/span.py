@@ -1,8 +1,8 @@
 """A micro-batch as a value, and the rule that admits it to an exactly-once sink.
 
-A `Span` is everything that a batch is: reading it again later, anywhere, gives the same rows. It
-travels as the offset JSON of the Spark source in one canonical form: sorted keys, plain integers,
-nothing that changes while no data does. This module knows no group and no clock.
+A `Span` is the offset ranges of one batch: reading it again later, anywhere, gives the same rows.
+It travels as the offset JSON of the Spark source in one canonical form: sorted keys, plain
+integers, nothing that changes while no data does. This module knows no group and no clock.
 
 Exactly once, the problem: Spark repeats a batch after a failure, and an application that lost its
 partitions without knowing goes on writing them. Neither may bring a record to the sink twice, and
@@ -24,6 +24,11 @@ Why each offset is written once: of two transactions that read the same fence on
 ranges follow one another without overlap; and they leave no gap, as a range above the fence is
 refused.
 
+Record by record: a row is known by partition and offset alone, never by its place in the batch or
+by a count, since compaction and transaction markers leave holes among the offsets. Of the rows of
+`[start, to)` the sink writes those with an offset of at least `lower` (`RangeAdmission`), and drops
+the others. A range without any row still moves the fence, or the next batch would look like a gap.
+
 Example: fence 5, batch [3, 9): rows 5 to 8 are written and the fence becomes 9. The same batch
 again: fence 9, nothing is written. A batch [12, 15): LostOffsets, since 9 to 11 are missing.
 """
@@ -38,7 +43,7 @@ from apportion.topics import TopicId, TopicIdPartition
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
-DOUBTED_KEYS = ("id", "nameless", "sinks", "topics", "v")
+UNCLAIMED_KEYS = ("id", "nameless", "sinks", "topics", "v")
 QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 
 
@@ -54,20 +59,20 @@ class LostOffsets(ValueError):
     """
 
     def __init__(
-        self, place: TopicIdPartition, fence: int | None, start: int, why: str = ""
+        self, partition: TopicIdPartition, fence: int | None, start: int, why: str = ""
     ) -> None:
         if fence is None:
             what = (
-                f"{place}: the sink has nothing of it, but the batch starts at {start}, which "
+                f"{partition}: the sink has nothing of it, but the batch starts at {start}, which "
                 "did not come from the sink"
             )
         else:
             what = (
-                f"{place}: the sink has everything below offset {fence}, but the batch starts "
+                f"{partition}: the sink has everything below offset {fence}, but the batch starts "
                 f"at {start}: {start - fence} lost"
             )
         super().__init__(f"{what}. {why}" if why else what)
-        self.partition, self.fence, self.start = place, fence, start
+        self.partition, self.fence, self.start = partition, fence, start
 
 
 class Span(NamedTuple):
@@ -90,17 +95,14 @@ class Span(NamedTuple):
     question_number: int = 0
     unclaimed: tuple[TopicIdPartition, ...] = ()
 
-    def end_or_none(self, place: TopicIdPartition) -> int | None:
-        """Return the offset after the last one of the partition.
-
-        None if the span does not own it.
-        """
-        bounds = self.ranges.get(place)
+    def end_or_none(self, partition: TopicIdPartition) -> int | None:
+        """Return the offset after the last one of the partition; None if it is not in the span."""
+        bounds = self.ranges.get(partition)
         return None if bounds is None else bounds[1]
 
     def end_offsets(self) -> dict[TopicIdPartition, int]:
         """Return, by partition, the offset at which the next batch begins."""
-        return {place: to for place, (_, to) in self.ranges.items()}
+        return {partition: to for partition, (_, to) in self.ranges.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark stores it, keys in canonical order.
@@ -108,31 +110,32 @@ class Span(NamedTuple):
         A topic name has one topic id.
         """
         topics: dict[str, dict[str, Any]] = {}
-        for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
+        # In canonical order: JSON keys are texts, so partition 10 comes before partition 2.
+        for partition in sorted(self.ranges, key=lambda one: (one.topic, str(one.partition))):
             entry = topics.setdefault(
-                place.topic, {"id": topic_id_text(place.topic_id), "span": {}}
+                partition.topic, {"id": topic_id_text(partition.topic_id), "span": {}}
             )
-            entry["span"][str(place.partition)] = list(self.ranges[place])
+            entry["span"][str(partition.partition)] = list(self.ranges[partition])
         if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
-        named = {
+        fields = {
             "id": self.id,
             "sinks": None if self.sinks is None else list(self.sinks),
             "topics": topics,
             "v": FORMAT_WITH_SINKS,
         }
         if not self.question_number and not self.unclaimed:
-            return named
-        nameless: dict[str, dict[str, Any]] = {}
-        for place in sorted(self.unclaimed):
-            nameless.setdefault(
-                place.topic, {"id": topic_id_text(place.topic_id), "partitions": []}
-            )["partitions"].append(place.partition)
+            return fields
+        unclaimed: dict[str, dict[str, Any]] = {}
+        for partition in sorted(self.unclaimed):
+            unclaimed.setdefault(
+                partition.topic, {"id": topic_id_text(partition.topic_id), "partitions": []}
+            )["partitions"].append(partition.partition)
         return {
             **({"asks": self.question_number} if self.question_number else {}),
             "id": self.id,
-            "nameless": nameless,
-            **named,
+            "nameless": unclaimed,
+            **fields,
         }
 
     def canonical_json(self) -> str:
@@ -141,12 +144,12 @@ class Span(NamedTuple):
 
 
 EMPTY_SPAN = Span("", {})
-"""Where every query starts: owns nothing, has read nothing."""
+"""The span before the first batch of a query: it has no partitions."""
 
 
 def sorted_span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
     """Return the span of these ranges, in order of partition."""
-    return Span(id, {place: ranges[place] for place in sorted(ranges)})
+    return Span(id, {partition: ranges[partition] for partition in sorted(ranges)})
 
 
 def topic_id_text(topic_id: TopicId) -> str:
@@ -166,7 +169,10 @@ def topic_id_bytes(text: str) -> TopicId:
 
 
 def parse_span(offset: Any) -> Span:
-    """Return the span that `offset` describes, a dict or its JSON text. Raises SpanError."""
+    """Return the span of an offset in a Spark checkpoint. Raises SpanError.
+
+    offset: a dict, or its JSON text, as `Span.to_json` returns it, in any format so far.
+    """
     if isinstance(offset, str | bytes):
         try:
             offset = json.loads(offset)
@@ -179,12 +185,13 @@ def parse_span(offset: Any) -> Span:
             f"{FORMAT_WITH_SINKS}: "
             "was it written by a later one?"
         )
+    # a question has null instead of sinks, and its number
     is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
-    is_doubted = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
+    has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
     _keys(
         offset,
         "the offset",
-        QUESTION_KEYS if is_question else DOUBTED_KEYS if is_doubted else KEYS[version],
+        QUESTION_KEYS if is_question else UNCLAIMED_KEYS if has_unclaimed else KEYS[version],
     )
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
@@ -192,20 +199,22 @@ def parse_span(offset: Any) -> Span:
     ranges: dict[TopicIdPartition, tuple[int, int]] = {}
     for topic, entry in topics.items():
         topic_id = _entry_id(topic, entry, "span")
-        for number, bounds in _mapping(entry["span"], f"the span of topic {topic!r}").items():
+        for number, bounds in _mapping(
+            entry["span"], f"the offset ranges of topic {topic!r}"
+        ).items():
             ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(
                 topic, number, bounds
             )
-    found = sorted_span(offset["id"], ranges)
+    span = sorted_span(offset["id"], ranges)
     if is_question:
-        return found._replace(
-            question_number=_number(offset["asks"]), unclaimed=_nameless(offset["nameless"])
+        return span._replace(
+            question_number=_number(offset["asks"]), unclaimed=_unclaimed(offset["nameless"])
         )
-    if is_doubted:
-        return found._replace(
-            sinks=_sinks(offset["sinks"]), unclaimed=_nameless(offset["nameless"])
+    if has_unclaimed:
+        return span._replace(
+            sinks=_sinks(offset["sinks"]), unclaimed=_unclaimed(offset["nameless"])
         )
-    return found if version == FORMAT else found._replace(sinks=_sinks(offset["sinks"]))
+    return span if version == FORMAT else span._replace(sinks=_sinks(offset["sinks"]))
 
 
 def _entry_id(topic: str, entry: Any, what: str) -> TopicId:
@@ -227,19 +236,19 @@ def _number(value: Any) -> int:
     return value
 
 
-def _nameless(value: Any) -> tuple[TopicIdPartition, ...]:
-    places = []
+def _unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
+    unclaimed = []
     for topic, entry in _mapping(value, "nameless").items():
-        topic_id, partitions = _entry_id(topic, entry, "partitions"), entry["partitions"]
-        if not isinstance(partitions, list | tuple) or not all(
-            type(number) is int and number >= 0 for number in partitions
+        topic_id, numbers = _entry_id(topic, entry, "partitions"), entry["partitions"]
+        if not isinstance(numbers, list | tuple) or not all(
+            type(number) is int and number >= 0 for number in numbers
         ):
             raise SpanError(
                 f"the partitions of topic {topic!r} must be a JSON array of integers from "
-                f"0 on, not {partitions!r}"
+                f"0 on, not {numbers!r}"
             )
-        places += [TopicIdPartition(topic, topic_id, number) for number in partitions]
-    return tuple(sorted(places))
+        unclaimed += [TopicIdPartition(topic, topic_id, number) for number in numbers]
+    return tuple(sorted(unclaimed))
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -263,14 +272,14 @@ def _partition(topic: str, number: str) -> int:
 
 
 def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
-    plain = (
+    is_pair = (
         isinstance(bounds, list | tuple)
         and len(bounds) == 2
         and all(type(bound) is int for bound in bounds)
     )
-    if not plain or not 0 <= bounds[0] <= bounds[1]:
+    if not is_pair or not 0 <= bounds[0] <= bounds[1]:
         raise SpanError(
-            f"partition {number} of topic {topic!r} must span [from, to] with 0 <= from "
+            f"partition {number} of topic {topic!r} must have a range [from, to] with 0 <= from "
             f"<= to, not {bounds!r}"
         )
     return bounds[0], bounds[1]
@@ -288,19 +297,22 @@ class RangeAdmission(NamedTuple):
 
 
 def lowest_admitted(start: int, fence: int) -> int:
-    """Return the first offset of a range that the sink does not have yet."""
+    """Return the first offset of a range that the sink does not have yet.
+
+    A guard: the fence wins over the start, or a repeated batch would be written twice.
+    """
     return max(start, fence)
 
 
 def admit_range(
-    place: TopicIdPartition,
+    partition: TopicIdPartition,
     bounds: tuple[int, int],
     fence: int | None,
     *,
     is_unclaimed: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
-    """Compare a range with the sink's fence, as the module's table says.
+    """Compare one partition's offset range with the sink's fence, as the module's table says.
 
     fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
     at which the range starts was committed for this sink; without a fence such a range is refused.
@@ -308,27 +320,29 @@ def admit_range(
     """
     start, to = bounds
     if fence is None:
+        # A start that was not committed for this sink may skip records that it never got.
         if is_unclaimed and fail_on_data_loss:
-            raise LostOffsets(place, None, start)
+            raise LostOffsets(partition, None, start)
         return RangeAdmission(start, to, to)
+    # A gap: `[fence, start)` would never be written.
     if start > fence and fail_on_data_loss:
-        raise LostOffsets(place, fence, start)
+        raise LostOffsets(partition, fence, start)
     return RangeAdmission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
 
 
 def admit(
     batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
 ) -> dict[TopicIdPartition, RangeAdmission]:
-    """Apply `admit_range` to every partition of the batch."""
+    """Apply `admit_range` to every partition of a batch that a writer has got."""
     return {
-        place: admit_range(
-            place,
+        partition: admit_range(
+            partition,
             bounds,
-            fences.get(place),
-            is_unclaimed=place in batch.unclaimed,
+            fences.get(partition),
+            is_unclaimed=partition in batch.unclaimed,
             fail_on_data_loss=fail_on_data_loss,
         )
-        for place, bounds in batch.ranges.items()
+        for partition, bounds in batch.ranges.items()
     }
 
 
@@ -337,8 +351,8 @@ def advance(
 ) -> dict[TopicIdPartition, int]:
     """Return the fences after the transaction that wrote the admitted ranges."""
     moved = {
-        place: admission.fence
-        for place, admission in admitted.items()
+        partition: admission.fence
+        for partition, admission in admitted.items()
         if admission.fence is not None
     }
     return {**fences, **moved}

@@ -66,6 +66,16 @@ class TopicMetadataCache:
         """
         return any(not self._has(topic, number) for topic, numbers in parts for number in numbers)
 
+    def exceeds_any(self, parts: Iterable[TopicParts], names: Iterable[str]) -> bool:
+        """Return whether a named topic that exists has fewer partitions than in `parts`."""
+        shapes = self.topic_shapes(names)
+        return any(
+            number >= shapes[topic].partitions
+            for topic, numbers in parts
+            if topic in shapes
+            for number in numbers
+        )
+
     def to_topic_parts(self, held: Assignment) -> tuple[TopicParts, ...]:
         """Return the partitions by topic name, in order.
 

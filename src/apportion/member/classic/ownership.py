@@ -7,7 +7,7 @@ by rejoining, or the leader would keep the partition from everybody.
 
 from collections.abc import Callable
 
-from apportion.member.membership import Assignment, MembershipState, Offer, acknowledged, minus
+from apportion.member.membership import Assignment, MembershipState, Offer, minus, owned_or_offered
 from apportion.topics import IdPartition
 
 
@@ -26,7 +26,7 @@ class OwnedPartitions:
         """Return all partitions that are in use or may be at any moment, and remember them as
         claimed.
         """
-        self.claimed = acknowledged(self.owned, self.target)
+        self.claimed = owned_or_offered(self.owned, self.target)
         return self.claimed
 
     @property
@@ -34,7 +34,7 @@ class OwnedPartitions:
         """Whether the last JoinGroup claimed partitions that are free by now, and others may wait
         for.
         """
-        return bool(minus(self.claimed, acknowledged(self.owned, self.target)))
+        return bool(minus(self.claimed, owned_or_offered(self.owned, self.target)))
 
     @property
     def state(self) -> MembershipState:

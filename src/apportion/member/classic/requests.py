@@ -1,25 +1,23 @@
-"""A classic member's settings, what it knows of its generation, and the requests it sends."""
+"""A classic member's settings, and the requests that it sends to its coordinator."""
 
 from dataclasses import dataclass, field, replace
 
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import (
     Assignor,
-    Given,
     Subscription,
     TopicParts,
-    TopicShape,
 )
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
-from apportion.member.classic.leader import GroupSubscription, call_assignor
+from apportion.member.classic.generation import Generation
+from apportion.member.classic.leader import call_assignor
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.messages.sync_group import SyncGroupRequest
 
 PROTOCOL_TYPE = "consumer"
-NO_GENERATION = -1
 JOIN_TIMEOUT_LAPSE_MS = 5_000
 REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
@@ -57,8 +55,9 @@ class ClassicSettings:
 
     @property
     def join_timeout_ms(self) -> int:
-        """How long JoinGroup and SyncGroup may take: the coordinator answers once all members have
-        joined.
+        """How long to wait for the response to JoinGroup or SyncGroup.
+
+        The coordinator holds both back until all members have joined or synced.
         """
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
 
@@ -67,63 +66,38 @@ class ClassicSettings:
         return next((assignor for assignor in self.assignors if assignor.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """What a member knows of its current generation.
-
-    number: the generation id. protocol: the name of the chosen assignor. topics: all whose metadata
-    is watched.
-    group_subscription: the members' subscriptions, if this member leads; else None.
-    assignments: what SyncGroup sends; () unless this member leads, None until its assignor has
-    decided.
-    assigned: this member's assignment while its topics are looked up; else None.
-    is_settled: the assignment is known and is the owner's target.
-    topic_shapes: the topics that a leader assigned, to compare later metadata with; None until it
-    has looked.
-    has_pending_revocation: partitions wait for their previous owner to rejoin (KIP-429).
-    """
-
-    number: int = NO_GENERATION
-    protocol: str = ""
-    topics: tuple[str, ...] = ()
-    group_subscription: GroupSubscription | None = None
-    assignments: tuple[SyncGroupRequestAssignment, ...] | None = ()
-    assigned: Given | None = None
-    is_settled: bool = False
-    topic_shapes: dict[str, TopicShape] | None = None
-    has_pending_revocation: bool = False
-
-
 def join_request(
-    mine: ClassicSettings,
+    settings: ClassicSettings,
     member_id: str,
     topics: tuple[str, ...],
     owned: tuple[TopicParts, ...],
-    acquired: int,
+    owned_generation: int,
     reason: str | None,
 ) -> JoinGroupRequest:
-    """Return the JoinGroup request.
+    """Return the JoinGroup request: one protocol with a subscription for each assignor.
 
-    Acquired: the generation in which `owned` was assigned, -1 for none.
-
-    Raises Refused as `user_data_of` does.
+    owned: what the member claims (KIP-429), assigned in `owned_generation`, -1 for none (KIP-792).
+    reason: why it rejoins, for the coordinator's log (KIP-800). Raises Refused as `user_data_of`
+    does.
     """
-    said = Subscription(topics, None, owned, acquired, mine.rack_id, mine.instance_id)
+    subscription = Subscription(
+        topics, None, owned, owned_generation, settings.rack_id, settings.instance_id
+    )
     return JoinGroupRequest(
-        group_id=mine.group_id,
-        session_timeout_ms=mine.session_timeout_ms,
-        rebalance_timeout_ms=mine.rebalance_timeout_ms,
+        group_id=settings.group_id,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
         member_id=member_id,
-        group_instance_id=mine.instance_id,
+        group_instance_id=settings.instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocols=tuple(
             JoinGroupRequestProtocol(
                 name=assignor.name,
                 metadata=encode_subscription(
-                    replace(said, user_data=user_data_of(assignor, topics))
+                    replace(subscription, user_data=user_data_of(assignor, topics))
                 ),
             )
-            for assignor in mine.assignors
+            for assignor in settings.assignors
         ),
         reason=None if reason is None else reason[:REASON_CHARS],
     )
@@ -140,31 +114,30 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
     return data
 
 
-def failure_text(mine: ClassicSettings, code: Code) -> str:
-    """Return the sentence for an error that ended the membership, with the setting that may mend
-    it.
-    """
+def failure_text(settings: ClassicSettings, code: Code) -> str:
+    """Return the sentence for an error that ends the membership, with the setting to change."""
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
         return (
-            f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's "
+            f"{code.sentence} It was {settings.session_timeout_ms} ms; the range is the broker's "
             f"{limits}."
         )
     if code is Code.INCONSISTENT_GROUP_PROTOCOL:
-        return (
-            f"{code.sentence} It offers {', '.join(assignor.name for assignor in mine.assignors)}."
-        )
+        names = ", ".join(assignor.name for assignor in settings.assignors)
+        return f"{code.sentence} It offers {names}."
     return code.sentence
 
 
-def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:
+def sync_request(
+    settings: ClassicSettings, member_id: str, generation: Generation
+) -> SyncGroupRequest:
     """Return the SyncGroup request; a leader's carries all assignments."""
     assert generation.assignments is not None
     return SyncGroupRequest(
-        group_id=mine.group_id,
+        group_id=settings.group_id,
         generation_id=generation.number,
         member_id=member_id,
-        group_instance_id=mine.instance_id,
+        group_instance_id=settings.instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=generation.protocol,
         assignments=generation.assignments,
@@ -172,20 +145,20 @@ def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) 
 
 
 def heartbeat_request(
-    mine: ClassicSettings, member_id: str, generation: Generation
+    settings: ClassicSettings, member_id: str, generation: Generation
 ) -> HeartbeatRequest:
     """Return the Heartbeat request of this generation."""
     return HeartbeatRequest(
-        group_id=mine.group_id,
+        group_id=settings.group_id,
         generation_id=generation.number,
         member_id=member_id,
-        group_instance_id=mine.instance_id,
+        group_instance_id=settings.instance_id,
     )
 
 
-def leave_request(mine: ClassicSettings, member_id: str) -> LeaveGroupRequest:
-    """Return the LeaveGroup request."""
-    who = MemberIdentity(
-        member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves"
+def leave_request(settings: ClassicSettings, member_id: str) -> LeaveGroupRequest:
+    """Return the LeaveGroup request; KIP-345: it names the instance id of a static member."""
+    identity = MemberIdentity(
+        member_id=member_id, group_instance_id=settings.instance_id, reason="the consumer leaves"
     )
-    return LeaveGroupRequest(group_id=mine.group_id, members=(who,))
+    return LeaveGroupRequest(group_id=settings.group_id, members=(identity,))

@@ -1,27 +1,26 @@
-"""The states of a classic member, and which of them may follow which.
+"""The states of a classic member, and which of them may follow which (KIP-429, KIP-345).
 
-One incarnation of a member runs through this table, as Kafka's Java client does inside
-`ConsumerCoordinator`:
+The coordinator moves a classic group from one generation to the next: all members send JoinGroup,
+one of them, the leader, assigns the partitions, and SyncGroup tells each member its own. Kafka's
+Java client has the same steps in `ConsumerCoordinator` (UNJOINED, PREPARING_REBALANCE,
+COMPLETING_REBALANCE, STABLE); here the owner's part is a state, too:
 
 | state | waits for | leaves it when |
 |---|---|---|
 | UNSUBSCRIBED | its owner | the owner subscribes: JOINING |
-| JOINING | the JoinGroup response, which the coordinator holds back until all members have joined |
-it arrives: SYNCING |
-| SYNCING | topic metadata, if it leads, then the SyncGroup response | its assignment is known:
-RECONCILING or STABLE |
-| RECONCILING | its owner, which must stop using what was revoked and adopt what was assigned | the
-owner has adopted: STABLE |
-| STABLE | the next rebalance; heartbeats go out | topics changed, or an offer was withdrawn:
-RECONCILING |
-| LEAVING | the LeaveGroup response | it arrives, or nobody answers: UNSUBSCRIBED, or STALE |
-| STALE | its owner, which did not poll within `poll_limit_ms` | the owner polls again: JOINING |
+| JOINING | the JoinGroup response, held back until all members joined | it arrives: SYNCING |
+| SYNCING | topic metadata, if it leads, then SyncGroup | assigned: RECONCILING or STABLE |
+| RECONCILING | its owner, which must revoke and adopt partitions | it has adopted: STABLE |
+| STABLE | the next rebalance; it sends heartbeats | topics changed: RECONCILING |
+| LEAVING | the LeaveGroup response | it arrives, or none comes: UNSUBSCRIBED or STALE |
+| STALE | its owner, which exceeded `poll_limit_ms` | the owner polls again: JOINING |
 | FATAL | nothing: `View.error` says why | the owner leaves: LEAVING or UNSUBSCRIBED |
 
 A rebalance leads from RECONCILING and STABLE back to JOINING, and a failed SyncGroup from SYNCING.
-So does a lost membership (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION), which first reports everything it
-owned as `Lost`: that reset is a transition and has no state of its own. An error that cannot be
-retried leads to FATAL from any state.
+Under the eager protocol the member first revokes everything, under the cooperative one (KIP-429)
+only what is no longer subscribed. A lost membership (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION) leads
+to JOINING as well; everything owned is reported as `Lost` first, which is a transition and has no
+state of its own. An error that cannot be retried leads to FATAL from any state.
 """
 
 from apportion.member.membership import FROM_ANY_STATE, MembershipState
@@ -36,8 +35,5 @@ NEXT = {  # state -> states that may follow
     MembershipState.STALE: {MembershipState.JOINING, MembershipState.UNSUBSCRIBED},
     MembershipState.FATAL: {MembershipState.UNSUBSCRIBED, MembershipState.LEAVING},
 }
-SILENT = (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL)
-"""States in which the member sends nothing."""
-
 IN_A_GENERATION = (MembershipState.SYNCING, MembershipState.RECONCILING, MembershipState.STABLE)
 """States in which the member has a generation, and so heartbeats."""

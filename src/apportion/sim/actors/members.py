@@ -5,7 +5,8 @@ from dataclasses import replace
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.protocols import ProtocolChoice
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS
@@ -36,7 +37,7 @@ def consumer_member(
 ) -> ConsumerMember:
     """Return a member that uses ConsumerGroupHeartbeat, under an id that its client makes."""
     return ConsumerMember(
-        Settings(
+        ConsumerSettings(
             group_id=group_id,
             member_id=member_id,
             instance_id=instance_id,

@@ -1,8 +1,9 @@
 """An application that reads in micro-batches, by the rule that the Spark source uses.
 
-`member.batch.rule.BatchPlanner` decides what to read. This module answers its queries through the
-simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order: planned,
-written to the sink, done. A process that dies in between leaves its checkpoint to the next one.
+`member.batch.planner.BatchPlanner` decides what to read. This module answers its queries through
+the simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order:
+planned, written to the sink, done. A process that dies in between leaves its checkpoint to the next
+one.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +13,8 @@ from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch import queries as rule
 from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import MembershipSnapshot, NotReady, QueryGenerator
-from apportion.member.batch.rule import BatchPlanner
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
@@ -99,14 +100,14 @@ class Worker(Application):
             except (NotReady, Refused, NoAnswer):
                 yield Sleep(RETRY_MS)
                 continue
-            self.set_in_use(*self.batches.held)
+            self.set_in_use(*self.batches.ownership)
             if following == previous:
                 yield AwaitMember(self.trigger_ms, has_new_target)
                 continue
             self._check_continuity(previous, following)
             checkpoint.planned = following
             yield Sleep(1)
-            yield from self._write(following, incarnation=self.batches.held.incarnation)
+            yield from self._write(following, incarnation=self.batches.ownership.incarnation)
 
     def join_group(self) -> Script:
         """Let the member join: it has done so already when its process began."""
@@ -224,7 +225,7 @@ class Worker(Application):
 
         In the other order another member could be assigned a partition that is still in use.
         """
-        self.set_in_use(*self.batches.held)
+        self.set_in_use(*self.batches.ownership)
         self.step_member(Adopted(query.incarnation, query.target))
         return immediately(self.member.view())
 

@@ -1,0 +1,91 @@
+"""Records that are gone before they were read: data loss, or a warning (failOnDataLoss).
+
+Two causes: a topic was deleted, or recreated under its name; and offsets were deleted by retention
+or by DeleteRecords, or are beyond the log's end.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from apportion.machine import Note
+from apportion.member.batch.plan import BatchPlan
+from apportion.member.batch.queries import ExistingTopics, NotReady, QueryGenerator
+from apportion.member.batch.span import Span, topic_id_text
+from apportion.topics import TopicIdPartition, Topics
+
+
+class DataLoss(RuntimeError):
+    """Records that should have been read are gone; the text names the offsets and what to do."""
+
+
+class DataLossCheck:
+    """Finds records that are gone. fail: raise DataLoss for them, else log a warning."""
+
+    def __init__(self, *, fail: bool) -> None:
+        self._fail = fail
+
+    def check_revoked(
+        self, previous: Span, owned: tuple[TopicIdPartition, ...]
+    ) -> QueryGenerator[None]:
+        """Report the unread records of topics that the last span read and that are deleted.
+
+        owned: the partitions that the member has now; only the others may have been deleted.
+        """
+        still_owned = dict.fromkeys(owned)
+        deleted = yield from deleted_partitions(
+            partition for partition in previous.ranges if partition not in still_owned
+        )
+        if deleted:
+            yield from self.report_deleted(previous.end_offsets(), deleted)
+
+    def check_gaps(self, plan: BatchPlan) -> QueryGenerator[None]:
+        """Report the offsets that the plan steps over.
+
+        ListOffsets asks by topic name, so the gap may be one of a recreated topic: then NotReady is
+        raised, as the coordinator has yet to revoke the deleted topic's partitions.
+        """
+        if not plan.gaps:
+            return
+        deleted = yield from deleted_partitions(gap.partition for gap in plan.gaps)
+        if deleted:
+            yield from self.report_deleted(
+                {gap.partition: gap.expected for gap in plan.gaps}, deleted
+            )
+            raise NotReady(f"the group does not know yet that topic {deleted[0].topic} was deleted")
+        yield from self._report("; ".join(map(str, plan.gaps)))
+
+    def report_deleted(
+        self, positions: Mapping[TopicIdPartition, int], deleted: tuple[TopicIdPartition, ...]
+    ) -> QueryGenerator[None]:
+        """Report deleted partitions. positions: the next offset to read of each."""
+        topics = ", ".join(
+            dict.fromkeys(
+                f"{partition.topic} (id {topic_id_text(partition.topic_id)})"
+                for partition in deleted
+            )
+        )
+        unread = ", ".join(
+            f"{partition} from offset {positions[partition]}" for partition in deleted
+        )
+        yield from self._report(f"topic {topics} was deleted or recreated: not read were {unread}")
+
+    def _report(self, what: str) -> QueryGenerator[None]:
+        if self._fail:
+            raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
+        yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
+
+
+def deleted_partitions(
+    partitions: Iterable[TopicIdPartition],
+) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+    """Return the partitions whose topic was deleted, or recreated under the same name."""
+    suspects = tuple(partitions)
+    if not suspects:
+        return ()
+    topics: Topics = yield ExistingTopics(
+        tuple(dict.fromkeys(partition.topic for partition in suspects))
+    )
+    return tuple(
+        partition
+        for partition in suspects
+        if (topic := topics.named(partition.topic)) is None or topic.id != partition.topic_id
+    )

@@ -1,0 +1,205 @@
+"""The membership of a member that works in micro-batches: owned partitions and committed offsets.
+
+Ownership changes between two batches only: the coordinator's target is adopted here when the next
+batch is planned, and the adoption is what acknowledges a revocation (KIP-848).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.batch.data_loss import DataLossCheck, deleted_partitions
+from apportion.member.batch.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    DescribeAssignment,
+    MembershipSnapshot,
+    NotReady,
+    QueryGenerator,
+    ReadMembership,
+    ResolveTopicNames,
+    SessionTimeout,
+    SubscribedTopics,
+)
+from apportion.member.classic.described import has_full_assignment
+from apportion.member.membership import MembershipState, View
+from apportion.topics import Topic, TopicId, TopicIdPartition
+
+FULL_ASSIGNMENT_GRACE_MS = 5_000
+TOPIC_DELETED = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class MembershipFailed(RuntimeError):
+    """The member cannot be in its group; the text says why."""
+
+
+class AssignmentIncomplete(NotReady):
+    """The coordinator will assign more partitions to this member than it has assigned so far."""
+
+
+class BatchOwnership(NamedTuple):
+    """The partitions of the last span, and the incarnation of the member that owned them."""
+
+    incarnation: int
+    partitions: Mapping[TopicIdPartition, None]
+
+    def without(self, partitions: tuple[TopicIdPartition, ...]) -> "BatchOwnership":
+        """Return the ownership without these partitions."""
+        return self._replace(
+            partitions=dict.fromkeys(
+                partition for partition in self.partitions if partition not in partitions
+            )
+        )
+
+
+class BatchMembership:
+    """What a member that works in micro-batches owns and has committed.
+
+    ownership: what the last span read. committed: what this member has committed in this
+    incarnation.
+    """
+
+    def __init__(self, topics: tuple[str, ...], data_loss: DataLossCheck) -> None:
+        self._topics = topics
+        self._data_loss = data_loss
+        # the partition counts of the topics that existed when this member first asked
+        self._partition_counts: dict[TopicId, int] | None = None
+        self._session_timeout_ms = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Reset everything that belongs to a membership: the member has left."""
+        self.ownership = BatchOwnership(0, {})
+        self.committed: dict[TopicIdPartition, int] = {}
+        # the last incarnation that had an assignment, and when that was first seen (monotonic ms)
+        self._assigned_since = (0, 0)
+
+    def is_new(self, partition: TopicIdPartition) -> bool:
+        """Return whether the partition appeared after this member first saw its topic."""
+        return partition.partition >= (self._partition_counts or {}).get(partition.topic_id, 0)
+
+    def require(self) -> QueryGenerator[View]:
+        """Return the membership if the coordinator accepted it within a session timeout.
+
+        Raises NotReady while there is no assignment, MembershipFailed if there will be none.
+        """
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        view = snapshot.view
+        if view.state is MembershipState.FATAL:
+            raise MembershipFailed(str(view.error))
+        if self._partition_counts is None:
+            yield from self._read_initial_topics()
+        if view.incarnation != self.ownership.incarnation:
+            # The membership was lost since the last batch: others may have read on.
+            self.ownership, self.committed = BatchOwnership(view.incarnation, {}), {}
+        if view.epoch <= 0 or view.target is None:
+            raise NotReady(f"the member has no assignment yet: it {view.state.value}")
+        if view.incarnation != self._assigned_since[0]:
+            self._assigned_since = view.incarnation, snapshot.read_at_ms
+        if is_silent(snapshot, self._session_timeout_ms):
+            # The session may have expired, and the partitions may have a new owner.
+            raise NotReady(
+                f"the coordinator has accepted no heartbeat for {self._session_timeout_ms} ms"
+            )
+        return view
+
+    def _read_initial_topics(self) -> QueryGenerator[None]:
+        """Read the session timeout, and the partition counts at the start of this process.
+
+        Partitions that appear later are read from their beginning, whatever startingOffsets says.
+        """
+        self._session_timeout_ms = yield SessionTimeout()
+        topics: dict[str, Topic] = yield SubscribedTopics()
+        self._partition_counts = {topic.id: topic.partitions for topic in topics.values()}
+        for name in self._topics:
+            if name not in topics:
+                yield Note(
+                    "warning",
+                    f"topic {name} does not exist yet; it is read from its beginning once it does",
+                )
+
+    def adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+        """Adopt the coordinator's target; return its partitions.
+
+        Raises NotReady if the coordinator has changed the target meanwhile.
+        """
+        assert view.target is not None
+        owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
+        if view.target != view.owned:
+            # Revoked partitions are dropped here first, and only then acknowledged: if this
+            # attempt ends in between, nothing is read of a partition that may be another's.
+            self.ownership = BatchOwnership(
+                view.incarnation,
+                dict.fromkeys(
+                    partition for partition in owned if partition in self.ownership.partitions
+                ),
+            )
+            adopted: View = yield AdoptAssignment(view.incarnation, view.target)
+            if (adopted.incarnation, adopted.owned) != (view.incarnation, view.target):
+                raise NotReady("the group has changed this member's assignment meanwhile")
+        return owned
+
+    def record_batch(self, owned: tuple[TopicIdPartition, ...]) -> None:
+        """Record the partitions of the span that was planned."""
+        self.ownership = self.ownership._replace(partitions=dict.fromkeys(owned))
+
+    def require_full_assignment(self, until_ms: int | None = None) -> QueryGenerator[None]:
+        """Raise AssignmentIncomplete while the group will assign more to this member.
+
+        A coordinator may admit a member before it has computed its assignment, or while others
+        still own its partitions. A query that reads what is there and stops (availableNow) would
+        stop too early; one that restarts would forget its position in partitions that are yet to
+        come.
+        until_ms: wait no longer (monotonic ms); None: a session timeout after the first assignment.
+        """
+        if until_ms is None:
+            until_ms = self._assigned_since[1] + self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        if snapshot.read_at_ms < until_ms and not has_full_assignment(
+            snapshot.view, (yield DescribeAssignment())
+        ):
+            raise AssignmentIncomplete(
+                "the group has not assigned all partitions to this member yet that it will"
+            )
+
+    def commit(
+        self, offsets: Mapping[TopicIdPartition, int], metadata: str
+    ) -> QueryGenerator[None]:
+        """Commit offsets with the member's epoch, but those that the group has already.
+
+        Offsets of deleted topics are reported as data loss and left out.
+        """
+        new = {
+            partition: offset
+            for partition, offset in offsets.items()
+            if self.committed.get(partition) != offset
+        }
+        if not new:
+            return
+        try:
+            yield CommitOffsets(new, self.ownership.incarnation, metadata)
+        except Refused as refused:
+            deleted = (yield from deleted_partitions(new)) if refused.code in TOPIC_DELETED else ()
+            if not deleted:
+                raise
+            yield from self._data_loss.report_deleted(new, deleted)
+            self.ownership = self.ownership.without(deleted)
+            yield from self.commit(
+                {
+                    partition: offset
+                    for partition, offset in new.items()
+                    if partition not in deleted
+                },
+                metadata,
+            )
+        self.committed.update(new)
+
+
+def is_silent(snapshot: MembershipSnapshot, session_timeout_ms: int) -> bool:
+    """Return whether the coordinator may have expired this member.
+
+    True if it has accepted no heartbeat for a session timeout.
+    """
+    accepted_ms = snapshot.view.last_accepted_ms
+    return accepted_ms is None or snapshot.read_at_ms - accepted_ms > session_timeout_ms

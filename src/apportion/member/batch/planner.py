@@ -1,0 +1,363 @@
+"""The steps by which a member that works in micro-batches comes from one batch to the next.
+
+The coordinator may change the target assignment at any time; only `BatchPlanner.plan_next` applies
+it, so ownership is frozen while a batch runs. Spark hands a span back as `previous` once its batch
+is in the sink.
+This gives the order of the steps, which must not change:
+
+1. Ask the query's writers, by a span that reads nothing, which sinks they are, and check that the
+   group's committed offsets belong to the same sinks (`admission.py`). Only then join the group.
+2. Commit the ends of `previous`, which are durable now, with the member's epoch.
+3. Adopt the target (`membership.py`). Only this acknowledges a revocation, so a new owner starts
+   from the committed ends.
+4. Fetch the committed offsets of gained partitions, and claim them for the query's sinks.
+5. Plan the next span (`plan.py`), commit start positions that were chosen anew, return the span.
+
+Example: `previous` is t-0 [0, 10), and the target moves to t-1. Step 2 commits t-0 at 10, step 3
+gives up t-0, step 4 finds 7 committed for t-1 by its last owner, and step 5 returns t-1 [7, 20).
+
+The steps are a generator that yields queries (`queries.py`); the driver has the sockets, the clock
+and the retries. An attempt that ends with an exception leaves a state from which the next attempt
+can go on.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.member.batch.admission import (
+    GroupAdmission,
+    fetch_group_offsets,
+    offsets_skipping_records,
+)
+from apportion.member.batch.data_loss import DataLossCheck
+from apportion.member.batch.membership import BatchMembership, BatchOwnership
+from apportion.member.batch.offsets import OffsetAndMetadata, due_commits
+from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
+from apportion.member.batch.queries import (
+    CommitOffsets,
+    LogEndOffsets,
+    LogStartOffsets,
+    QueryGenerator,
+    ReadWriterReport,
+)
+from apportion.member.batch.sinks import (
+    UNREAD_METADATA,
+    AnotherSink,
+    Sinks,
+    WriterReport,
+    claimed_sinks,
+    refuse_other_sinks,
+    rewound,
+    sinks_of,
+    unclaimed_offsets,
+)
+from apportion.member.batch.span import Span
+from apportion.member.membership import View
+from apportion.topics import TopicIdPartition
+
+Partitions = tuple[TopicIdPartition, ...]
+
+
+class ReadLimits(NamedTuple):
+    """How much the next span may read at most.
+
+    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
+    ends: of each partition (availableNow); None: no limit.
+    """
+
+    offsets: int | None
+    ends: Mapping[TopicIdPartition, int] | None
+
+
+class FinishedBatch(NamedTuple):
+    """The last batch, which is in the sink, or a question that the writers have answered."""
+
+    span: Span
+    report: WriterReport
+
+    @property
+    def sinks(self) -> Sinks:
+        """The sinks that the query writes to; a question is answered with them."""
+        return self.report.sinks if self.span.sinks is None else self.span.sinks
+
+    @property
+    def written(self) -> Span:
+        """The span as far as the writers keep it: without what they want to read again."""
+        return rewound(self.span, self.report.rewind)
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether the query asked its writers, and a sink has fences of the group already."""
+        return self.report.has_records and self.span.question_number > 0
+
+
+class BatchPlanner:
+    """The state of a member that works in micro-batches, from one batch to the next.
+
+    planned_incarnation: the incarnation of the last plan; 0 if there was none.
+    ends: the log end of each owned partition when the last batch was planned.
+    """
+
+    def __init__(
+        self,
+        topics: tuple[str, ...],
+        *,
+        checkpoint: str,
+        starting: StartingOffsets,
+        fail_on_data_loss: bool = True,
+    ) -> None:
+        """checkpoint: the id of every span, unless the first `previous` has one."""
+        self.ends: dict[TopicIdPartition, int] = {}
+        self._checkpoint = checkpoint
+        self._starting_offsets = starting
+        self._data_loss = DataLossCheck(fail=fail_on_data_loss)
+        self._membership = BatchMembership(topics, self._data_loss)
+        self._admission = GroupAdmission(checkpoint)
+        # the offsets to which the writers rewind when the question is answered, and the batch's end
+        self._rewinds: dict[TopicIdPartition, tuple[int, int]] = {}
+        self._forget_membership()
+
+    @property
+    def ownership(self) -> BatchOwnership:
+        """The partitions of the last span, and the incarnation in which the member owns them."""
+        return self._membership.ownership
+
+    def _forget_membership(self) -> None:
+        """Reset everything that belongs to a membership, as the query has left its group."""
+        self._membership.forget()
+        self.planned_incarnation = 0
+        # the incarnation and epoch in which a query of unknown sinks last looked for claims
+        self._checked_epoch = (0, 0)
+        # start positions that were committed before this query was known to be the only new one
+        self._provisional_starts: dict[TopicIdPartition, int] = {}
+
+    def plan_next(
+        self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
+    ) -> QueryGenerator[Span]:
+        """Return the span that follows `previous`, which is in the sink; `previous` if none does.
+
+        limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
+        and whatever the driver throws in.
+        """
+        report: WriterReport = yield ReadWriterReport(previous)
+        if previous.sinks is None and not previous.question_number:
+            # The first span, or one of an older format: its sinks are not known.
+            return (yield from self._ask_writers(previous, previous, report.rewind))
+        to_ask = yield from self._admission.check_answer(previous, report)
+        if not self._admission.may_join:
+            self._forget_membership()
+        if to_ask is not None:
+            return (yield from self._ask_writers(to_ask, previous, report.rewind))
+        batch = FinishedBatch(previous, report)
+        owned = yield from self._commit_and_adopt(batch)
+        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps))
+        yield from self._commit_starts(batch, plan)
+        self._rewinds.clear()
+        self._membership.record_batch(owned)
+        self.planned_incarnation = self.ownership.incarnation
+        if plan.span is previous and not previous.question_number:
+            self._admission.last_planned = previous
+        else:
+            self._admission.last_planned = plan.span._replace(
+                sinks=batch.sinks, question_number=0, unclaimed=unclaimed
+            )
+        return self._admission.last_planned
+
+    def _ask_writers(
+        self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]
+    ) -> QueryGenerator[Span]:
+        """Return a question to the writers that follows `to_ask`.
+
+        rewinds: what the writers asked for with the report of `previous`; kept until the answer.
+        """
+        question = yield from self._admission.ask_writers(rewound(to_ask, rewinds))
+        ends = previous.end_offsets()
+        self._rewinds.update(
+            (partition, (offset, ends[partition]))
+            for partition, offset in rewinds.items()
+            if partition in ends
+        )
+        return question
+
+    def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[Partitions]:
+        """Commit what the batch has read, then adopt the target; return the owned partitions."""
+        view = yield from self._membership.require()
+        if not batch.sinks:
+            yield from self._check_claims_once_per_epoch(view)
+        membership = self._membership
+        yield from self._commit(
+            due_commits(batch.written, self.ownership.partitions, membership.committed)
+        )
+        owned = yield from membership.adopt_target(view)
+        if self.planned_incarnation != view.incarnation and not {*owned}.issuperset(
+            batch.span.ranges
+        ):
+            # A restarted query: positions of partitions that are still to come would be forgotten.
+            yield from membership.require_full_assignment()
+        yield from self._data_loss.check_revoked(batch.span, owned)
+        return owned
+
+    def _plan_owned(
+        self, batch: FinishedBatch, owned: Partitions, limits: ReadLimits
+    ) -> QueryGenerator[tuple[BatchPlan, Partitions]]:
+        """Return the plan of the owned partitions, and those whose start is not claimed."""
+        kept = dict.fromkeys(
+            partition
+            for partition in owned
+            if partition in self.ownership.partitions and partition in batch.span.ranges
+        )
+        gained = tuple(partition for partition in owned if partition not in kept)
+        committed, unclaimed = yield from self._claim_gained(batch, gained)
+        rewinds = {
+            partition: offset
+            for partition, offset in self._rewind_offsets(batch, committed).items()
+            if partition in owned
+        }
+        # A rewind goes to the sink's own fence, so nothing is skipped.
+        unclaimed = tuple(partition for partition in unclaimed if partition not in rewinds)
+        yield from self._commit(rewinds)
+        committed.update(
+            (partition, offset) for partition, offset in rewinds.items() if partition in committed
+        )
+        starts: dict[TopicIdPartition, int] = yield LogStartOffsets(owned)
+        self.ends = yield LogEndOffsets(owned)
+        inputs = PlanInput(
+            checkpoint=self._checkpoint,
+            logs={
+                partition: LogBounds(starts[partition], self.ends[partition]) for partition in owned
+            },
+            kept=kept,
+            committed=committed,
+            starting_offsets=self._starting_offsets,
+            new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
+            limit=limits.offsets,
+            caps=limits.ends,
+        )
+        plan = plan_batch(batch.written, inputs)
+        yield from self._data_loss.check_gaps(plan)
+        return plan, unclaimed
+
+    def _commit_starts(self, batch: FinishedBatch, plan: BatchPlan) -> QueryGenerator[None]:
+        """Commit the start positions that the plan chose anew, before the span is used.
+
+        With the first plan after a question this claims the group for the query's sinks. Raises
+        AnotherSink if another query has claimed it at the same time.
+        """
+        is_first = batch.span.question_number > 0
+        if is_first:
+            self._provisional_starts.update(plan.commit_first)
+        yield from self._commit(plan.commit_first)
+        if is_first:
+            # First commit, then look: of two queries that do so at the same moment, at least one
+            # sees the other.
+            yield from self._refuse_other_sinks(
+                batch.sinks, (yield from fetch_group_offsets(self.ownership.incarnation))
+            )
+            self._provisional_starts.clear()
+            self._admission.record_claim()
+
+    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
+        yield from self._membership.commit(offsets, self._admission.commit_metadata)
+
+    def _rewind_offsets(
+        self, batch: FinishedBatch, committed: Mapping[TopicIdPartition, int | None]
+    ) -> dict[TopicIdPartition, int]:
+        """Return the offsets to which the writers want to rewind, by partition.
+
+        A partition is left out if it was read past the end of the batch in question since, here or
+        by another member. committed: the group's offsets of the gained partitions.
+        """
+        ends = batch.span.end_offsets()
+        requested = {
+            **self._rewinds,
+            **{
+                partition: (offset, ends[partition])
+                for partition, offset in batch.report.rewind.items()
+                if partition in ends
+            },
+        }
+        return {
+            partition: offset
+            for partition, (offset, end) in requested.items()
+            if (newest := committed.get(partition)) is None or newest <= end
+        }
+
+    def _claim_gained(
+        self, batch: FinishedBatch, gained: Partitions
+    ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], Partitions]]:
+        """Claim gained partitions for the query's sinks by committing their offsets again.
+
+        Return the committed offsets, and the partitions that are not claimed yet: their offset
+        carries no sink's name and may skip records, so the sink has to admit the batch first, whose
+        end is then committed.
+        After an upgrade offsets without a name may come from an older version, which set no fence
+        for a partition without rows. Raises AnotherSink if another sink has claimed a partition.
+        """
+        if not gained:
+            return {}, ()
+        sinks, written = batch.sinks, batch.written
+        stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
+        yield from self._refuse_other_sinks(sinks, stored)
+        committed = {partition: stored[partition].offset for partition in gained}
+        unclaimed: Partitions = ()
+        if sinks and not (batch.is_upgrade and (written.ranges or not claimed_sinks(stored))):
+            unnamed = unclaimed_offsets({partition: stored[partition] for partition in gained})
+            ahead = {
+                partition: offset
+                for partition, offset in unnamed.items()
+                if offset > (written.end_or_none(partition) or 0)
+            }
+            unclaimed = tuple(sorted((yield from offsets_skipping_records(ahead, written))))
+        to_claim = {
+            partition: offset
+            for partition in gained
+            if sinks
+            and sinks_of(stored[partition].metadata) != sinks
+            and partition not in unclaimed
+            and (offset := committed[partition]) is not None
+        }
+        for partition in unclaimed:
+            self._membership.committed.pop(partition, None)
+        # Ends of `written` that the group does not have were written by an earlier incarnation or
+        # process, which died before it could commit them.
+        yield from self._commit({**to_claim, **due_commits(written, committed, committed)})
+        return committed, unclaimed
+
+    def _refuse_other_sinks(
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+    ) -> QueryGenerator[None]:
+        """Raise AnotherSink if another sink has claimed an offset.
+
+        The query's own start positions, of which nothing is read, are given back first.
+        """
+        try:
+            refuse_other_sinks(sinks, stored)
+            self._admission.refuse_new_unclaimed_offsets(sinks, stored)
+        except AnotherSink:
+            unread = {
+                partition: offset
+                for partition, offset in self._provisional_starts.items()
+                if stored.get(partition)
+                == OffsetAndMetadata(offset, self._admission.commit_metadata)
+            }
+            if unread:
+                yield CommitOffsets(unread, self.ownership.incarnation, UNREAD_METADATA)
+            raise
+
+    def _check_claims_once_per_epoch(self, view: View) -> QueryGenerator[None]:
+        """Raise AnotherSink if a sink has claimed the group since the last epoch.
+
+        For a query whose sinks are unknown: a query with sinks that joins changes the epoch.
+        """
+        if (view.incarnation, view.epoch) != self._checked_epoch:
+            yield from self._refuse_other_sinks(
+                (), (yield from fetch_group_offsets(view.incarnation))
+            )
+            self._checked_epoch = view.incarnation, view.epoch
+
+    def require_full_assignment(self, until_ms: int) -> QueryGenerator[None]:
+        """Raise AssignmentIncomplete while the group will assign more, until `until_ms`.
+
+        For availableNow, before it takes an unchanged span for the end.
+        """
+        yield from self._membership.require_full_assignment(until_ms)

@@ -1,0 +1,390 @@
+"""A classic member between two losses of its membership: generation, assignment, owned partitions.
+
+An incarnation begins when the member joins and ends when it loses its membership, so nothing
+survives from an earlier one. This module decides what JoinGroup and SyncGroup responses and topic
+metadata change, and when the member has to rejoin. It sends nothing itself: requests in flight,
+backoff and leaving are in `machine.py`, the assignor's run in `leader.py`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from apportion.errors import Code, DecodeError, Refused, Unanswerable
+from apportion.machine import Note
+from apportion.member.assignors.interface import Cluster, Farewell, FollowUp, Given, Rebalance
+from apportion.member.assignors.serde import decode_assignment
+from apportion.member.assignors.strategy import rebalance_of
+from apportion.member.classic.generation import NO_GENERATION, Generation
+from apportion.member.classic.leader import (
+    EncodedAssignments,
+    PendingAssignment,
+    assign_partitions,
+    call_assignor,
+    decode_group_subscription,
+)
+from apportion.member.classic.metadata import TopicMetadataCache
+from apportion.member.classic.ownership import OwnedPartitions
+from apportion.member.classic.requests import (
+    ClassicSettings,
+    heartbeat_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
+from apportion.member.membership import (
+    MemberRequest,
+    MembershipState,
+    Offer,
+    TopicDescription,
+    minus,
+)
+from apportion.topics import IdPartition, TopicId
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.sync_group import SyncGroupResponse
+
+
+class Incarnation:
+    """What a classic member knows and owns in one incarnation.
+
+    number: counts the incarnations. topics: the owner's subscription.
+    rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
+    follow_up: the rebalance that the assignor asked for at a later time; None if it asked for none.
+    farewell: the error with which the membership ends as soon as the owner uses no partition. If
+    the membership is lost before that, the next incarnation takes it over.
+    """
+
+    def __init__(
+        self,
+        settings: ClassicSettings,
+        metadata: TopicMetadataCache,
+        number: int,
+        topics: tuple[str, ...],
+        *,
+        farewell: Farewell | None = None,
+    ) -> None:
+        self.number = number
+        self.topics = topics
+        self.generation = Generation()
+        self.ownership = OwnedPartitions()
+        self.rejoin_reason: str | None = None
+        self.follow_up: FollowUp | None = None
+        self.farewell = farewell
+        self._pending_assignment: PendingAssignment | None = None
+        self._settings = settings
+        self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
+        self._metadata = metadata
+        self._joined_topics: tuple[str, ...] = ()  # the subscription in the last JoinGroup
+        self._assigned = Given()  # the last assignment
+        self._assigned_generation = NO_GENERATION  # the generation that assigned it
+        # topic ids at the last JoinGroup, or when the topic was first seen since
+        self._topic_ids: dict[str, TopicId] = {}
+
+    @property
+    def state(self) -> MembershipState:
+        """SYNCING until this generation's assignment is known; then RECONCILING or STABLE."""
+        return self.ownership.state if self.generation.is_settled else MembershipState.SYNCING
+
+    @property
+    def pending_query(self) -> Any:
+        """The query that the leader's assignor has to the cluster; None if it has none."""
+        return None if self._pending_assignment is None else self._pending_assignment.query
+
+    @property
+    def metadata_delay_ms(self) -> int:
+        """How long the next Metadata request waits; 0 while the generation depends on it.
+
+        Else metadata.max.age.ms at the most, and less where a change is expected.
+        """
+        settings = self._settings
+        if self.state is MembershipState.SYNCING:
+            return 0
+        if self.is_missing_topics:
+            return min(settings.metadata_interval_ms, settings.backoff_limit_ms)
+        if self.generation.has_pending_revocation:
+            return min(settings.metadata_interval_ms, settings.rebalance_timeout_ms)
+        return settings.metadata_interval_ms
+
+    @property
+    def is_missing_topics(self) -> bool:
+        """Whether an assigned topic or partition is missing in the topic metadata."""
+        return self._metadata.is_missing_any(self._assigned.partitions)
+
+    def watched_topics(self) -> tuple[str, ...]:
+        """Return the topics to watch: a follower's assigned ones, or all of a leader's group."""
+        generation = self.generation
+        if generation.unresolved is not None and not generation.awaits_topic_metadata:
+            return tuple(parts.topic for parts in generation.unresolved.partitions)
+        return () if generation.may_sync else generation.topics
+
+    # a generation
+
+    def build_request(self, state: MembershipState, member_id: str) -> MemberRequest:
+        """Return the request that `state` calls for.
+
+        Raises Refused with the farewell if the member would join although it has to end.
+        """
+        if state is MembershipState.LEAVING:
+            return leave_request(self._settings, member_id)
+        if state is MembershipState.JOINING:
+            if self.farewell is not None:
+                raise Refused(*self.farewell)
+            return self._build_join(member_id)
+        build = sync_request if self.generation.may_sync else heartbeat_request
+        return build(self._settings, member_id, self.generation)
+
+    def _build_join(self, member_id: str) -> JoinGroupRequest:
+        """Return a JoinGroup request, and remember what it claims."""
+        owned = self._metadata.to_topic_parts(self.ownership.claim())
+        self._topic_ids = self._metadata.topic_ids()
+        self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = (
+            self.topics,
+            self.rejoin_reason,
+            None,
+            None,
+        )
+        return join_request(
+            self._settings, member_id, self.topics, owned, self._assigned_generation, reason
+        )
+
+    def may_have_been_removed(self, response: JoinGroupResponse, silent_ms: int) -> bool:
+        """Return whether others may own this member's partitions although the join was accepted.
+
+        A group under the consumer protocol (KIP-848) names no leader, and admits a member that it
+        has removed as a new member with the same id. So after more than a session timeout without
+        contact the claim cannot be trusted. silent_ms: how long the last contact is past.
+        """
+        had_generation = self.generation.number != NO_GENERATION
+        is_expired = silent_ms > self._settings.session_timeout_ms
+        return had_generation and not response.leader and is_expired
+
+    def apply_join(self, response: JoinGroupResponse) -> list[Note]:
+        """Enter the generation of a JoinGroup response.
+
+        Return a log line for each member whose subscription cannot be decoded. Raises Refused if
+        the group chose an assignor that this member does not have.
+        """
+        name = response.protocol_name or ""
+        self.follow_up = self._pending_assignment = None
+        self.generation = Generation(response.generation_id, name, self._joined_topics)
+        if self._settings.assignor_or_none(name) is None:
+            why = f"the group has chosen the assignor {name!r}, which this member does not have"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        if response.leader != response.member_id:
+            return []
+        group = decode_group_subscription(response.members)
+        topics = tuple(sorted(dict.fromkeys((*group.topics, *self._joined_topics))))
+        self._update_generation(
+            group_subscription=group,
+            topics=topics,
+            # KIP-814: after a static leader rejoined, the group keeps the assignments it has.
+            assignments=() if response.skip_assignment else None,
+        )
+        return [Note("error", f"a member gets nothing: {why}") for why in group.unreadable]
+
+    def apply_sync(self, response: SyncGroupResponse) -> list[Offer]:
+        """Make the assignment of a SyncGroup response the target, once its topics are known.
+
+        Return the offer to the owner, if the target changes. An assignment with a topic that is no
+        longer subscribed is dropped, and the member rejoins: the leader made it before it knew of
+        the new subscription. Raises Refused if the assignment cannot be decoded.
+        """
+        try:
+            # No bytes: the leader left this member out.
+            given = decode_assignment(response.assignment) if len(response.assignment) else Given()
+        except DecodeError as error:
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"the assignment by the group's leader cannot be decoded: {error}",
+            ) from error
+        unsubscribed = next(
+            (parts.topic for parts in given.partitions if parts.topic not in self.topics), None
+        )
+        if unsubscribed is not None:
+            self.rejoin_reason = f"topic {unsubscribed} was assigned and is not subscribed"
+        elif given.partitions or (self.generation.awaits_topic_metadata and self.generation.topics):
+            self._update_generation(unresolved=given)
+        else:
+            return self._accept_assignment(given)
+        return []
+
+    def apply_metadata(
+        self, names: Iterable[str], found: Iterable[TopicDescription]
+    ) -> list[Offer]:
+        """Apply a Metadata response: assign as the leader, accept an assignment, or find changes.
+
+        names: the requested topics, of which `found` exist. For an assignor that created topics,
+        this is the answer that it waits for. Raises Refused as `assign_partitions` does.
+        """
+        found = tuple(found)
+        self._metadata.replace_topics(names, found)
+        generation = self.generation
+        if generation.is_settled:
+            return self._check_topics() if self.rejoin_reason is None else []
+        if self._pending_assignment is not None:
+            self._resume_assignment(
+                lambda pending, shapes: pending.resume(
+                    {topic.name: topic.partitions for topic in found}, shapes
+                )
+            )
+        elif generation.assignments is None:
+            self._assign_partitions()
+        elif generation.unresolved is not None:
+            return self._accept_assignment(generation.unresolved)
+        return []
+
+    def _assign_partitions(self) -> None:
+        """Run the assignor that the group chose, as the leader."""
+        generation = self.generation
+        assignor = self._settings.assignor_or_none(generation.protocol)
+        assert generation.group_subscription is not None
+        assert assignor is not None
+        shapes = self._metadata.topic_shapes(generation.topics)
+        members = generation.group_subscription.members
+        self._set_assignment(
+            shapes, assign_partitions(assignor, shapes, members, checks=self._cooperative)
+        )
+
+    def apply_query_answer(self, answer: Any) -> list[Offer]:
+        """Resume the assignor with an answer. Raises Refused as `assign_partitions` does."""
+        self._resume_assignment(lambda pending, shapes: pending.resume(answer, shapes))
+        return []
+
+    def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
+        """Fail the assignor's query: for now, or for good if `code` is not retriable."""
+        is_final = code is not Code.NONE and not code.retriable
+        error = Refused(code, why) if is_final else Unanswerable(why)
+        self._resume_assignment(lambda pending, shapes: pending.fail(error, shapes))
+        return []
+
+    def _resume_assignment(
+        self, step: Callable[[PendingAssignment, Cluster], EncodedAssignments | None]
+    ) -> None:
+        if self._pending_assignment is not None:
+            shapes = self._metadata.topic_shapes(self.generation.topics)
+            self._set_assignment(
+                shapes, step(self._pending_assignment, shapes) or self._pending_assignment
+            )
+
+    def _set_assignment(
+        self, shapes: Cluster, outcome: EncodedAssignments | PendingAssignment
+    ) -> None:
+        if isinstance(outcome, PendingAssignment):
+            self._pending_assignment = outcome
+        else:
+            self._pending_assignment = None
+            self._update_generation(
+                topic_shapes=shapes,
+                has_unassigned_partitions=outcome.has_pending_revocation,
+                assignments=outcome.assignments,
+            )
+
+    def _accept_assignment(self, given: Given) -> list[Offer]:
+        """Make `given` the target of this generation, and tell the assignor (KIP-341)."""
+        generation = self.generation
+        if skips_assignment := generation.awaits_topic_metadata:
+            self._update_generation(topic_shapes=self._metadata.topic_shapes(generation.topics))
+        self._update_generation(unresolved=None, is_settled=True)
+        self._assigned_generation, self._assigned = generation.number, given
+        assignor = self._settings.assignor_or_none(generation.protocol)
+        assert assignor is not None
+        reply = call_assignor(assignor, lambda: assignor.on_assignment(given, generation.number))
+        self.follow_up = reply if isinstance(reply, FollowUp) else None
+        if isinstance(reply, Farewell):
+            self.farewell, self._assigned, self.rejoin_reason = reply, Given(), reply.why
+        offers = self._update_target()
+        if skips_assignment and self._metadata.exceeds_any(
+            self._assigned.partitions, generation.topics
+        ):
+            # KIP-814: a leader that did not assign finds out here what changed before it rejoined.
+            self.rejoin_reason = "topics have changed"
+        if self.follow_up is not None and self.follow_up.at_ms == 0:
+            self.rejoin_for_follow_up()
+        return offers
+
+    def rejoin_for_follow_up(self) -> None:
+        """Rejoin for the assignor's follow-up rebalance, whose time has come."""
+        if self.follow_up is not None:
+            self.rejoin_reason, self.follow_up = self.rejoin_reason or self.follow_up.why, None
+
+    def _update_target(self) -> list[Offer]:
+        """Make the assignment the target, without topics that were recreated since the join.
+
+        A coordinator that keeps topic ids (a KIP-848 group with classic members) may have assigned
+        the older topic; only a new generation can assign the younger one.
+        """
+        ids = self._metadata.topic_ids_of(self._assigned.partitions)
+        self._topic_ids = ids | self._topic_ids
+        unchanged = (
+            parts
+            for parts in self._assigned.partitions
+            if ids.get(parts.topic) == self._topic_ids.get(parts.topic)
+        )
+        offers = self.ownership.set_target(self.number, self._metadata.to_assignment(unchanged))
+        self.rejoin_if_outdated()
+        recreated = next(
+            (topic for topic, topic_id in ids.items() if topic_id != self._topic_ids[topic]), None
+        )
+        if recreated is not None:
+            self.rejoin_reason = f"topic {recreated} was recreated"
+        return offers
+
+    def _check_topics(self) -> list[Offer]:
+        """Give up recreated topics; as the leader, rejoin if topics changed.
+
+        A leader rejoins as well if it left partitions unassigned: their owner had a rebalance
+        timeout to rejoin. A leader that skipped the assignment (KIP-814) does not know what its
+        predecessor left unassigned.
+        """
+        offers = self._update_target()
+        generation = self.generation
+        if generation.is_leader:
+            shapes = self._metadata.topic_shapes(generation.topics)
+            if generation.has_pending_revocation and not self.is_missing_topics:
+                self.rejoin_reason = "revoked partitions are not assigned yet"
+            if generation.topic_shapes != shapes:
+                self.rejoin_reason = "topics have changed"
+            self._update_generation(topic_shapes=shapes)
+        return offers
+
+    def _update_generation(self, **changes: Any) -> None:
+        self.generation = replace(self.generation, **changes)
+
+    # the owner
+
+    def rejoin_if_outdated(self) -> None:
+        """Rejoin if the last JoinGroup had another subscription or claims partitions now free."""
+        if not self.generation.is_settled:
+            return
+        if self._joined_topics != self.topics:
+            self.rejoin_reason = "the subscription has changed"
+        elif self.ownership.has_freed_partitions:
+            self.rejoin_reason = self.rejoin_reason or "owned partitions were revoked"
+
+    def revoke_before_rejoin(self) -> list[Offer]:
+        """Revoke what may not be kept while rejoining; return the offer to the owner.
+
+        Under the eager protocol that is everything, under the cooperative one the topics that are
+        no longer subscribed (KIP-429). Raises Refused with the farewell, if there is one, once the
+        owner uses no partition.
+        """
+        if self.farewell is not None and not self.ownership.owned:
+            raise Refused(*self.farewell)
+        return self.ownership.restrict_target(self.number, self._may_keep)
+
+    @property
+    def may_rejoin(self) -> bool:
+        """Whether the owner uses nothing that it may not keep while rejoining."""
+        ownership = self.ownership
+        if self.farewell is not None:
+            return False
+        if self._settings.revokes_before_rejoin and minus(ownership.owned, ownership.target or ()):
+            return False
+        return all(self._may_keep(partition) for partition in ownership.owned)
+
+    def _may_keep(self, partition: IdPartition) -> bool:
+        return (
+            self._cooperative
+            and self._metadata.topic_name(partition) in self.topics
+            and not self._metadata.was_recreated(partition)
+        )

@@ -1,0 +1,287 @@
+"""What the members of both group protocols have in common, as a state machine.
+
+A member has one request to its coordinator in flight at a time. Before the first one, and after an
+error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with
+exponential backoff, leaves when its owner does not poll in time, and never comes back from an error
+that cannot be retried before its owner has left. Joining, heartbeats and assignments differ:
+`consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
+
+from apportion.errors import Code, Refused
+from apportion.machine import Instant, Note, Tick
+from apportion.member.backoff import Backoff
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.membership import (
+    SILENT,
+    Action,
+    Adopted,
+    Answered,
+    Assignment,
+    CoordinatorFound,
+    Event,
+    Failed,
+    FindCoordinator,
+    Leave,
+    Left,
+    Lost,
+    MemberRequest,
+    MemberResponse,
+    MembershipState,
+    Polled,
+    SendToCoordinator,
+    Subscribe,
+    Unanswered,
+)
+from apportion.member.reactions import Reaction, reaction
+
+S = TypeVar("S", bound=ConsumerSettings | ClassicSettings)
+
+
+class MemberMachine(ABC, Generic[S]):
+    """The state of one group member that does not depend on the protocol."""
+
+    transitions: ClassVar[Mapping[MembershipState, set[MembershipState]]]
+    """state -> states that may follow, the table of the protocol"""
+
+    def __init__(self, settings: S) -> None:
+        self.settings = settings
+        self.state = MembershipState.UNSUBSCRIBED
+        self._error: Failed | None = None
+        self._coordinator_known = False
+        self._in_flight: FindCoordinator | SendToCoordinator | None = None
+        self._last_request_id = 0
+        self._backoff = Backoff(
+            settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms
+        )
+        self._heartbeat_at_ms = 0
+        self._poll_deadline_ms: int | None = None
+        self._becomes_stale = False
+        self._sent_at_ms = 0  # when the last request was sent
+        self._last_accepted_ms: int | None = None
+
+    def wake_at(self) -> int | None:
+        """Return when the member next needs a Tick (monotonic ms).
+
+        None while it waits for its owner or a response.
+        """
+        return min(self._wake_times(), default=None)
+
+    def _wake_times(self) -> list[int]:
+        times = [] if self._poll_deadline_ms is None else [self._poll_deadline_ms]
+        if self._in_flight is None and self.state not in SILENT:
+            times.append(self._due_at())
+        return times
+
+    def step(self, event: Event, now: Instant) -> list[Action]:
+        """Return the actions that `event` causes, in order."""
+        actions: list[Action] = []
+        self._apply_event(event, actions, now)
+        self._send_if_due(actions, now)
+        return actions
+
+    def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
+        in_flight = self._in_flight
+        match event:
+            case Subscribe(topics):
+                self._subscribe(tuple(sorted(dict.fromkeys(topics))), now)
+            case Adopted(incarnation, adopted):
+                self._adopt(incarnation, adopted)
+            case Polled():
+                self._restart_poll_timer(now)
+                if self.state is MembershipState.STALE:
+                    self._join(now)
+            case Leave(for_good):
+                self._becomes_stale, self._poll_deadline_ms = False, None
+                if self.state is not MembershipState.LEAVING:
+                    self._leave(actions, for_good)
+            # A response to an earlier request is stale: it must not change anything.
+            case CoordinatorFound(request_id) if (
+                in_flight is not None and request_id == in_flight.request_id
+            ):
+                self._in_flight, self._coordinator_known = None, True
+            case Answered(request_id, response) if (
+                isinstance(in_flight, SendToCoordinator) and request_id == in_flight.request_id
+            ):
+                self._in_flight = None
+                self._apply_response(in_flight.request, response, actions, now)
+            case Unanswered(request_id, why, code) if (
+                in_flight is not None and request_id == in_flight.request_id
+            ):
+                self._in_flight = None
+                self._apply_failure(in_flight, why, code, actions, now)
+            case Tick() if (
+                self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms
+            ):
+                self._leave_as_stale(actions)
+
+    # the owner
+
+    @abstractmethod
+    def _subscribe(self, topics: tuple[str, ...], now: Instant) -> None:
+        """Change the subscription; join if the member is in no group. topics: sorted."""
+
+    @abstractmethod
+    def _adopt(self, incarnation: int, adopted: Assignment) -> None:
+        """Record what the owner uses, if it was offered in this incarnation."""
+
+    def _restart_poll_timer(self, now: Instant) -> None:
+        """Restart max.poll.interval.ms: the owner has polled or subscribed."""
+        limit = self.settings.poll_limit_ms
+        self._poll_deadline_ms = (
+            None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
+        )
+
+    def _leave_as_stale(self, actions: list[Action]) -> None:
+        """Leave until the owner polls again: it exceeded max.poll.interval.ms."""
+        self._poll_deadline_ms = None
+        if self.state in SILENT or self.state is MembershipState.LEAVING:
+            return
+        limit = self.settings.poll_limit_ms
+        why = f"{self._label()} leaves: its owner did not come back within {limit} ms"
+        actions += [Note("warning", why), self._lost()]
+        self._becomes_stale = True
+        self._forget_partitions()
+        self._send_stale_leave(actions)
+
+    # the coordinator
+
+    @abstractmethod
+    def _apply_response(
+        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+    ) -> None:
+        """Apply the response to `request`, be it an error or not."""
+
+    def _apply_failure(
+        self,
+        in_flight: FindCoordinator | SendToCoordinator,
+        why: str,
+        code: Code,
+        actions: list[Action],
+        now: Instant,
+    ) -> None:
+        """Retry a request without a response, at a coordinator that is looked up again."""
+        if self.state is MembershipState.LEAVING:
+            # One attempt is enough: a member that is not heard of any more expires by itself.
+            self._finish_leaving(actions, is_confirmed=False)
+        elif reaction("FindCoordinator", code) is Reaction.RAISE:
+            self._fail(code, why, actions)
+        else:
+            self._coordinator_known = False
+            actions.append(Note("warning", f"no answer for {self._label()}: {why}"))
+            request = in_flight.request if isinstance(in_flight, SendToCoordinator) else None
+            self._retry(request, now)
+
+    @abstractmethod
+    def _retry(self, request: MemberRequest | None, now: Instant, free: int = 0) -> None:
+        """Send the request again after a backoff; None: the coordinator was not found.
+
+        free: so many failures in a row cost no time.
+        """
+
+    # transitions
+
+    def _enter(self, state: MembershipState) -> None:
+        assert state is self.state or state in self.transitions[self.state], (self.state, state)
+        self.state = state
+
+    @abstractmethod
+    def _join(self, now: Instant) -> None:
+        """Enter JOINING in a new incarnation, which owns nothing."""
+
+    @abstractmethod
+    def _leave(self, actions: list[Action], for_good: bool) -> None:
+        """Leave because the owner asked for it: enter LEAVING, or finish if nothing is to send."""
+
+    @abstractmethod
+    def _send_stale_leave(self, actions: list[Action]) -> None:
+        """Leave because the owner did not poll in time, as `_leave` does."""
+
+    def _finish_leaving(self, actions: list[Action], *, is_confirmed: bool) -> None:
+        """Enter UNSUBSCRIBED or STALE. is_confirmed: as in `Left`."""
+        if self.state is not MembershipState.UNSUBSCRIBED:
+            self._enter(
+                MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
+            )
+        self._reset_membership()
+        self._in_flight = None
+        if not self._becomes_stale:
+            actions.append(Left(is_confirmed))
+
+    def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
+        """Enter FATAL, reporting everything owned as lost."""
+        self._error = Failed(code, why)
+        self._poll_deadline_ms = None
+        actions += [self._lost(), self._error]
+        self._enter(MembershipState.FATAL)
+        self._reset_membership()
+
+    @abstractmethod
+    def _reset_membership(self) -> None:
+        """Forget epoch, target and owned partitions: the member is in no group now."""
+
+    @abstractmethod
+    def _forget_partitions(self) -> None:
+        """Forget target and owned partitions, which were reported as lost, and keep the epoch."""
+
+    @abstractmethod
+    def _lost(self) -> Lost:
+        """Return the action that takes everything owned from the owner."""
+
+    @abstractmethod
+    def _label(self) -> str:
+        """Return the member as log lines name it."""
+
+    # requests
+
+    def _send_if_due(self, actions: list[Action], now: Instant) -> None:
+        """Send the request that the state calls for, unless it has to wait."""
+        if self.state in SILENT:
+            return
+        if self.state is MembershipState.LEAVING:
+            # A leave overtakes the request in flight, whose response is ignored then.
+            if self._has_sent_leave():
+                return
+        elif self._in_flight is not None or now.mono_ms < self._due_at():
+            return
+        self._last_request_id += 1
+        if not self._coordinator_known:
+            self._in_flight = FindCoordinator(self._last_request_id, self.settings.group_id)
+        else:
+            try:
+                request, timeout_ms = self._build_request()
+            except Refused as refused:
+                self._fail(refused.code, refused.why, actions)
+                return
+            self._sent_at_ms = now.mono_ms
+            self._heartbeat_at_ms = now.mono_ms + self._heartbeat_interval_ms()
+            self._in_flight = SendToCoordinator(self._last_request_id, request, timeout_ms)
+        actions.append(self._in_flight)
+
+    def _due_at(self) -> int:
+        """Return when the next request may be sent (monotonic ms)."""
+        not_before_ms = self._backoff.not_before_ms
+        return not_before_ms if self._sends_at_once() else max(self._heartbeat_at_ms, not_before_ms)
+
+    @abstractmethod
+    def _sends_at_once(self) -> bool:
+        """Return whether the next request does not wait for the heartbeat interval."""
+
+    @abstractmethod
+    def _heartbeat_interval_ms(self) -> int:
+        """Return the time from one request to the next heartbeat."""
+
+    @abstractmethod
+    def _has_sent_leave(self) -> bool:
+        """Return whether the request in flight is the leave."""
+
+    @abstractmethod
+    def _build_request(self) -> tuple[MemberRequest, int]:
+        """Return the request that the state calls for, and its timeout in ms.
+
+        Raises Refused if the membership has to end instead.
+        """
