@@ -35,6 +35,7 @@ class SimulatedCluster:
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
+        """Add the application of that number: workers first, then readers."""
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:

@@ -43,17 +43,17 @@ def _disk_refuses(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None
 
 
 def _crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    victim = cluster.application(fault.who)
+    victim = cluster.application(fault.target)
     victim.die(closes_connections=rng.random() < 0.5)
     cluster.start_later(victim, fault.amount)
 
 
 def _restart(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    cluster.restart(cluster.application(fault.who), fault.amount)
+    cluster.restart(cluster.application(fault.target), fault.amount)
 
 
 def _replace(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    victim = cluster.application(fault.who)
+    victim = cluster.application(fault.target)
     if isinstance(victim, Worker):
         victim.is_replaced = True
     cluster.restart(victim, fault.amount)
@@ -67,7 +67,7 @@ def _roll(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _switch(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    cluster.switch(cluster.application(fault.who), fault.amount)
+    cluster.switch(cluster.application(fault.target), fault.amount)
 
 
 def _switch_all(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
@@ -78,18 +78,18 @@ def _switch_all(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _pause(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    cluster.application(fault.who).pause(fault.amount * US_PER_MS)
+    cluster.application(fault.target).pause(fault.amount * US_PER_MS)
 
 
 def _slow(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    cluster.application(fault.who).slow_until_us = (
+    cluster.application(fault.target).slow_until_us = (
         cluster.simulation.now_us + fault.amount * US_PER_MS
     )
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
     def cut(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-        link = cluster.application(fault.who).link
+        link = cluster.application(fault.target).link
         for way in ways:
             link.set_cut(way, True)
             cluster.simulation.call_later(fault.amount * US_PER_MS, link.set_cut, way, False)
@@ -98,22 +98,22 @@ def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
 
 
 def _lost_reply(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    cluster.application(fault.who).link.answers_to_lose += fault.amount
+    cluster.application(fault.target).link.answers_to_lose += fault.amount
 
 
 def _clock_jump(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    process = cluster.broker if rng.random() < 0.5 else cluster.application(fault.who)
+    process = cluster.broker if rng.random() < 0.5 else cluster.application(fault.target)
     process.shift_wall_clock(fault.amount)
 
 
 def _more_partitions(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.topic_admin.add_partitions(
-        topic_name(fault.who % cluster.simulation.scenario.topics), fault.amount
+        topic_name(fault.target % cluster.simulation.scenario.topics), fault.amount
     )
 
 
 def _topic_again(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    name = topic_name(fault.who % cluster.simulation.scenario.topics)
+    name = topic_name(fault.target % cluster.simulation.scenario.topics)
     cluster.topic_admin.delete(name)
     cluster.topic_admin.create(name, rng.randint(1, cluster.simulation.scenario.partitions + 1))
 
@@ -121,7 +121,7 @@ def _topic_again(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     names = cluster.names
     topics = tuple(sorted(rng.sample(names, rng.randint(1, len(names)))))
-    application = cluster.application(fault.who)
+    application = cluster.application(fault.target)
     application.deliver(application.incarnation, Application.subscribe, application, topics)
 
 

@@ -74,6 +74,7 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
 
 
 def _play(cluster: SimulatedCluster) -> None:
+    """Play the scenario to its end. Raises LawBroken."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     cluster.start()
     for fault in scenario.faults:

@@ -297,6 +297,7 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
 
 
 def _check_part(number: object, part: Subtopology) -> None:
+    """Raise TopologyRefused if a subtopology has an invalid number, topic name, count or group."""
     if type(number) is not int or not 0 <= number < 2**31:
         raise TopologyRefused(
             f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}"

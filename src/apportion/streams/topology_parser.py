@@ -42,6 +42,7 @@ def _list(where: str, name: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _internal_topic(where: str, value: Any) -> InternalTopic:
+    """Return the topic that a name or a mapping describes. Raises TopologyRefused."""
     if isinstance(value, str):
         return InternalTopic(value)
     _check_fields(f"{where}: an internal topic", value, InternalTopic._fields)
@@ -58,6 +59,7 @@ def _internal_topic(where: str, value: Any) -> InternalTopic:
 
 
 def _check_fields(where: str, value: Any, known: Iterable[str]) -> None:
+    """Raise TopologyRefused unless `value` is a mapping that has known fields only."""
     if not isinstance(value, Mapping):
         raise TopologyRefused(
             f"{where} must be a mapping of its fields, {', '.join(known)}, not {value!r}"

@@ -73,6 +73,7 @@ class TopicAdmin(Client):
         )
 
     def _enqueue(self, job: Any) -> None:
+        """Add a job; start the process if it was idle."""
         self._jobs.append(job)
         if len(self._jobs) == 1:
             self.start_incarnation()
@@ -103,6 +104,7 @@ class TopicAdmin(Client):
             )
 
     def _send_until_done(self, request: SendRequest) -> Script:
+        """Send the request until its answer says that it has, or will never have, an effect."""
         while True:
             answer = yield request
             if answer is not None:

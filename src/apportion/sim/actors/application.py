@@ -276,6 +276,10 @@ class Application(Client):
             self.heartbeat_channel.close()
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
+        """Trace and observe the answer to a request of the member, then give it to the member.
+
+        answer: None if none came.
+        """
         if answer is None:
             self.step_member(Unanswered(send.request_id, "nobody answered"))
             return
@@ -307,6 +311,7 @@ class Application(Client):
             self.observer.member_joined(self)
 
     def _fetch_metadata(self, fetch: FetchMetadata) -> None:
+        """Send Metadata for a classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
@@ -330,6 +335,7 @@ class Application(Client):
         self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
+        """Send FindCoordinator for the member, over its connection for heartbeats."""
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(

@@ -159,6 +159,7 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
+        """Give the request a ticket and step the node over its arrival."""
         self._tickets += 1
         ticket = Ticket(self._tickets)
         self.pending[ticket] = PendingRequest(
@@ -168,6 +169,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
     def _step_closed(self, connection: SimulatedConnection) -> None:
+        """Forget the requests of a closed connection and step the node over that."""
         tickets = tuple(ticket for ticket in connection.unanswered if ticket in self.pending)
         for ticket in tickets:
             del self.pending[ticket]
@@ -185,6 +187,7 @@ class BrokerProcess(SimulatedProcess):
             self._alarm.set(wake_ms)
 
     def _step(self, event: Any) -> None:
+        """Step the node over `event`, let the observer check it, and perform its actions."""
         assert self.node is not None
         self.observer.before_step(event)
         actions = self.node.step(event, self.now())
@@ -204,6 +207,10 @@ class BrokerProcess(SimulatedProcess):
         self.observer.after_actions()
 
     def _reply(self, reply: Reply) -> None:
+        """Send a reply, after those to earlier requests of its connection.
+
+        As with real brokers, the answers of one connection keep the order of the requests.
+        """
         request = self.pending.pop(reply.ticket, None)
         if request is None:
             # A reply that waited for a flush may outlive its connection.
@@ -217,6 +224,7 @@ class BrokerProcess(SimulatedProcess):
             self._send(*connection.ready_answers.pop(connection.unanswered.popleft()))
 
     def _send(self, request: PendingRequest, body: Any) -> None:
+        """Send an answer over the link, or lose it with its connection (fault `lost-reply`)."""
         link, connection = request.link, request.connection
         if link.answers_to_lose:
             link.answers_to_lose -= 1
@@ -230,6 +238,7 @@ class BrokerProcess(SimulatedProcess):
         link.send(DOWN, connection, request.channel.receive_answer, connection, body)
 
     def _flush(self, flush: Flush) -> None:
+        """Start a flush, which ends later: with success, refused by the disk, or in a crash."""
         self._is_flushing = True
         refused = self.flushes_to_refuse > 0
         self.flushes_to_refuse -= refused
@@ -244,6 +253,7 @@ class BrokerProcess(SimulatedProcess):
             self.call_later(self.rng.randint(1, MAX_FATAL_FLUSH_US), crash_in_flush)
 
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
+        """Step the node over the end of a flush; the first one after a start lets it listen."""
         self._is_flushing, self._was_refused = False, refused
         if refused:
             self._step(FlushFailed(flush.flush_seq, "the simulated disk is full"))

@@ -44,6 +44,7 @@ class Sink:
         return True
 
     def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
+        """Append a range of rows. Raises LawBroken if it overlaps the last one or leaves a gap."""
         ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:

@@ -170,6 +170,7 @@ class Worker(Application):
             return result.value
 
     def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
+        """Return the partitions with topic names, those of deleted topics left out."""
         unknown = tuple(
             dict.fromkeys(
                 partition.topic_id

@@ -185,6 +185,11 @@ class ClassicGroupChecker:
     def _snapshot(
         self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int
     ) -> ClassicGroupSnapshot:
+        """Return the group as it is now.
+
+        before: the last snapshot; the time of the last change goes on if state and generation are
+        the same, or if the group has just become stable.
+        """
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
         waiting = {

@@ -264,6 +264,7 @@ class ConsumerGroupChecker:
         before: Mapping[str, MemberSnapshot],
         after: Mapping[str, MemberSnapshot],
     ) -> None:
+        """Check that no epoch of the group or of a member went back."""
         name, epoch = group.group_id, group.saved.epoch
         shown = self._max_shown_epoch.get(name, 0)
         if epoch < shown:

@@ -64,6 +64,11 @@ class OffsetChecker:
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
+        """Check one committed offset.
+
+        The committer may commit it, it is not below the one before, and the sink has all rows up to
+        it.
+        """
         self.commits += 1
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         if not _may_commit(shards, request.group_id, member_id, epoch, topic_partition):

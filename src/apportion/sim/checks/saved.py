@@ -132,6 +132,7 @@ def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetad
 
 
 def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
+    """Return the saved state of a consumer group, with partitions in place of numbered units."""
     saved = group.saved
     return SavedGroup(
         saved.epoch,

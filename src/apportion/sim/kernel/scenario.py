@@ -90,18 +90,18 @@ class ScenarioRefused(ValueError):
 class Fault(NamedTuple):
     """One fault.
 
-    who: the number of the application or topic that it affects. amount: milliseconds, or a count.
-    twist: 32 random bits for whatever else the fault has to choose.
+    target: the number of the application or topic that it affects. amount: milliseconds, or a
+    count. twist: 32 random bits for whatever else the fault has to choose.
     """
 
     at_ms: int
     kind: str
-    who: int = 0
+    target: int = 0
     amount: int = 0
     twist: int = 0
 
     def __str__(self) -> str:
-        return f"{self.at_ms / 1000:.3f} s {self.kind} of {self.who}, {self.amount}"
+        return f"{self.at_ms / 1000:.3f} s {self.kind} of {self.target}, {self.amount}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

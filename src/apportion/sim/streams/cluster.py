@@ -69,6 +69,7 @@ class StreamsCluster(SimulatedCluster):
         )
 
     def _add_application(self, index: int) -> None:
+        """Add the stream thread of that number: those of the first instance first."""
         scenario = self.simulation.scenario
         threads = scenario.workers // len(self.instances)
         instance, number = self.instances[index // threads], index % threads + 1

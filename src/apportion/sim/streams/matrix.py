@@ -95,6 +95,7 @@ def play_run(run: MatrixRun) -> MatrixResult:
 
 
 def _result(run: MatrixRun, result: RehearsalResult) -> MatrixResult:
+    """Return the figures of a played run."""
     why = str(result.broken or "") or next(
         (f"{name} died: {why}" for name, why in result.died.items()), ""
     )

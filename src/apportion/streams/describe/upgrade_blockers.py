@@ -77,9 +77,10 @@ def releases_with_version(version: int) -> str:
 def _advice_without_blocker(
     versions_by_process: Mapping[str, MetadataVersions], used: int, understood: int
 ) -> str:
+    """Return what to do where all processes support the same version."""
     if used == understood and used < EARLIEST_PROBEABLE:
         advice = "once all run a newer release, bounce them one by one without upgrade.from"
-        return f"All speak version {used}, in which nobody can say to support more: {advice}."
+        return f"All speak version {used}, which does not name a newer supported one: {advice}."
     if used == understood:
         return f"All speak version {used} and nobody supports more."
     behind = [
@@ -103,7 +104,7 @@ def _advice(names: list[str], versions: MetadataVersions) -> str:
     if versions.used < EARLIEST_PROBEABLE:
         has = "has" if alone else "have"
         return (
-            f"{subject}, in which nobody can say to support more: {it} {is_} {origin}, or {has} "
+            f"{subject}, which does not name a newer supported one: {it} {is_} {origin}, or {has} "
             f"upgrade.from set; {bounce}, "
             "with a newer release or without upgrade.from."
         )

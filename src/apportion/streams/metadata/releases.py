@@ -93,6 +93,7 @@ VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
 
 
 def _release(name: str) -> Release:
+    """Return the release of that name, by the table of what changed in 2.0, 2.4, 3.3 and 4.0."""
     metadata = NEWEST_VERSION.get(name, LATEST)
     # KIP-268 asks to backport KAFKA-6054, without which 0.10.1 to 1.1 know no upgrade.from; no such
     # release of 0.10.1 was ever made.
@@ -175,6 +176,7 @@ def is_eager(release: Release, upgrade_from: str | None) -> bool:
 
 
 def _check(release: Release, upgrade_from: str | None) -> None:
+    """Raise ValueError if the release does not know that `upgrade.from`."""
     if upgrade_from is None or upgrade_from in release.upgrade_from:
         return
     if upgrade_from not in RELEASES:

@@ -54,8 +54,9 @@ class AssignmentProblem(NamedTuple):
 def assignment_problem(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> AssignmentProblem:
-    """Rank the clients of every task. A client whose lag is the whole changelog has no state to
-    build on.
+    """Rank the clients of every task.
+
+    A client whose lag is the whole changelog is left out: it has no state to build on.
     """
     lag, task = clients.lag, clients.task
     rank = np.where(
@@ -64,8 +65,7 @@ def assignment_problem(
         np.where(lag <= configs.acceptable_recovery_lag, RANK_CAUGHT_UP, lag),
     )
     end = tasks.end_offset_sum[task]
-    # An empty changelog (end 0) is restored by whoever opened it, so there a lag of 0 is state as
-    # well.
+    # A client that opened an empty changelog (end 0) has all of it, so there a lag of 0 is state.
     has_state = np.flatnonzero(
         clients.is_running | (tasks.stateful[task] & ((lag < end) | (end == 0)))
     )
