@@ -32,9 +32,7 @@ from tests.laws import (
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
-LONG_FILES: dict[str, int] = {
-    "src/apportion/cli/main.py": 549,
-}
+LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 # Public type names that stand in more than one module today. A name may go; none may come.
 NAMES_TWICE: dict[str, int] = {}

@@ -39,9 +39,9 @@ class Barrier(RuleBasedStateMachine):
     @initialize(
         delay_ms=st.sampled_from([0, 100]),
         limit=st.sampled_from([100, 100, 100, 3]),
-        patience_ms=st.sampled_from([20_000, 20_000, 0]),
+        rebalance_ms=st.sampled_from([20_000, 20_000, 0]),
     )
-    def begin(self, delay_ms: int, limit: int, patience_ms: int) -> None:
+    def begin(self, delay_ms: int, limit: int, rebalance_ms: int) -> None:
         self.world = ClassicWorld(
             GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
             topics(foo=3),
@@ -50,11 +50,10 @@ class Barrier(RuleBasedStateMachine):
         for number in (0, 1, 2):
             self.players[number].instance_id = f"i{number}"
         for player in self.players:
-            player.rebalance_ms = patience_ms
+            player.rebalance_ms = rebalance_ms
         self.waiting: dict[Ticket, Player] = {}  # ticket -> player
-        self.requests: dict[
-            int, Any
-        ] = {}  # ticket -> what it asked: who lies since is not meant by the answer
+        # ticket -> what it asked: who lies since is not meant by the answer
+        self.requests: dict[int, Any] = {}
         self.spent: set[int] = set()
         self.given: dict[tuple[int, str], bytes] = {}  # (generation, member id) -> assignment
         self.assignments = 0
@@ -63,11 +62,11 @@ class Barrier(RuleBasedStateMachine):
         which=PLAYERS,
         version=st.sampled_from([3, 5, 8, 9]),
         names=SPOKEN,
-        patience_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
+        rebalance_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
     )
-    def join(self, which: int, version: int, names: tuple[str, ...], patience_ms: int) -> None:
+    def join(self, which: int, version: int, names: tuple[str, ...], rebalance_ms: int) -> None:
         player = self.players[which]
-        player.rebalance_ms, player.version = patience_ms, version
+        player.rebalance_ms, player.version = rebalance_ms, version
         player.protocols = tuple((name, f"{player.name} {name}".encode()) for name in names)
         self.ask(player, player.joining(), version)
 

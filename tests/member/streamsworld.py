@@ -130,8 +130,8 @@ class StreamsWorld(GroupWorld):
         for actor in failed:
             assert actor.failed is not None
             assert actor.failed.split(": ", 1)[1] in (
-                "source topics are missing, of lines: make them, and start again",
-                "an instance has asked all to shut down",
+                "source topics are missing, of lines: create them, and start again",
+                "an instance has asked all instances to shut down",
             )
         self.actors, everybody = (
             {name: actor for name, actor in self.actors.items() if actor not in failed},
