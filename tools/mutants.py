@@ -1,12 +1,11 @@
-"""Do the tests see? Mutants of the coordinator and of the members, given to the unit tests and then
-to the simulator.
+"""Measure whether tests find small bugs: mutants of the coordinator and of the members.
 
 A mutant is one small change that cosmic-ray knows (a comparison, a number, a condition, a loop...).
 A seeded sample of those that change code is tried: first the unit tests, then, where they miss it,
-the simulator under its first seeds. What was found out is kept in `mutants-out/results.json` and
-not tried again: a killed mutant while its file stays, a survivor while nothing below it changes.
-Each survivor is explained in `tools/survivors.txt`. How mutants are made and judged is in
-`tools/mutation.py` and here; what the figures mean stands in docs/mutants.md.
+the simulator under its first seeds. The results are kept in `mutants-out/results.json` and not
+tried again: a killed mutant while its file stays, a survivor while nothing below it changes.
+`tools/survivors.txt` explains each survivor. `tools/mutation.py` makes the mutants,
+`tools/trial.py` tries one; docs/mutants.md says what the figures mean.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # so that this file's own room is found, however it was started
+sys.path.insert(0, str(ROOT))  # so that `tools` can be imported when this file is run as a script
 
 from tools.mutation import Mutant, kind_of, sample  # noqa: E402
 from tools.trial import Tree, digest  # noqa: E402
@@ -57,7 +56,7 @@ class Findings:
         self.of: dict[str, Finding] = {each["name"]: each for each in known.get("mutants", [])}
 
     def row(self, mutant: Mutant) -> Finding:
-        """The row of the mutant; a new one where its file has changed since."""
+        """Return the row of the mutant; a new one if its file has changed since."""
         fresh = {
             "name": mutant.name,
             "line": mutant.line,
@@ -83,12 +82,12 @@ class Findings:
 
 
 def killed(row: Finding, by: str) -> bool:
-    """True where that part has killed the mutant."""
+    """Return whether the tests or the seeds (`by`) have killed the mutant."""
     return bool(row.get(by, {}).get("killed"))
 
 
 def verdict(row: Finding) -> str:
-    """What became of the mutant: "tests", "seeds", "lives" (everything was tried), or "open"."""
+    """Return "tests" or "seeds" (which killed the mutant), "lives", or "open" (not tried yet)."""
     if killed(row, "tests"):
         return "tests"
     if killed(row, "seeds"):
@@ -97,8 +96,9 @@ def verdict(row: Finding) -> str:
 
 
 def is_known(row: Finding, by: str, state: str) -> bool:
-    """True where trying again could say nothing new. state: the digest of all that the trial looks
-    at.
+    """Return whether another trial would have the same result.
+
+    state: the digest of all files that the trial reads.
     """
     return killed(row, by) or row.get(by, {}).get("state") == state
 
@@ -111,9 +111,7 @@ def run_all(
     jobs: int,
     trial: Callable[[Tree, Mutant], Finding],
 ) -> None:
-    """Each mutant that is not known yet has been tried, `jobs` at a time, in private copies of the
-    tree.
-    """
+    """Try each mutant without a known result, `jobs` at a time, in private copies of the tree."""
     todo = [mutant for mutant in mutants if not is_known(findings.row(mutant), by, state)]
     print(
         f"{by}: {len(todo)} mutants to try, {len(mutants) - len(todo)} known from before",
@@ -121,10 +119,13 @@ def run_all(
     )
     if not todo:
         return
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(jobs) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="mutants-") as directory,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
         trees: SimpleQueue[Tree] = SimpleQueue()
         for number in range(jobs):
-            trees.put(Tree(ROOT, Path(place) / str(number)))
+            trees.put(Tree(ROOT, Path(directory) / str(number)))
 
         def tried(mutant: Mutant) -> Finding:
             tree = trees.get()
@@ -148,12 +149,12 @@ def run_all(
 
 
 def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
-    """The unit tests have seen every mutant. They must pass without one."""
+    """Run the unit tests on every mutant. They must pass without one."""
     state = digest(ROOT, ("src/apportion", "tests"))
     if all(is_known(findings.row(mutant), "tests", state) for mutant in mutants):
         return
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        sound = Tree(ROOT, Path(place) / "sound").tests(None, limit_s=TESTS_LIMIT_S)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+        sound = Tree(ROOT, Path(directory) / "sound").tests(None, limit_s=TESTS_LIMIT_S)
     if sound["killed"]:
         raise SystemExit(
             f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not."
@@ -169,13 +170,14 @@ def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
 
 
 def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) -> None:
-    """The simulator has seen every one of these mutants. Seeds that fail without any mutant are
-    left out.
+    """Run the simulator on each of these mutants.
+
+    Seeds that fail without any mutant are left out.
     """
     state = f"{digest(ROOT, ('src/apportion',))} {count}"
     if findings.baseline.get("state") != state:
-        with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-            sound = Tree(ROOT, Path(place) / "sound")
+        with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+            sound = Tree(ROOT, Path(directory) / "sound")
             failing: list[int] = []
             while (found := sound.seeds(None, count, failing, SEED_LIMIT_S))["killed"]:
                 if found["seed"] < 0:
@@ -200,16 +202,17 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
 
 
 def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:
-    """What `survivors.txt` says: (file, line before, line after) -> (reason, why). ValueError for a
-    block of another form.
+    """Parse `survivors.txt`: (file, line before, line after) -> (reason, why).
+
+    Raises ValueError for a block of another form.
     """
     known = {}
     for block in text.split("\n\n"):
         lines = [line for line in block.strip().splitlines() if not line.startswith("#")]
         if not lines:
             continue
-        said = [line for line in lines[1:] if line[:2] not in ("- ", "+ ")]
-        reason, _, why = " ".join(said).partition(": ")
+        explanation = [line for line in lines[1:] if line[:2] not in ("- ", "+ ")]
+        reason, _, why = " ".join(explanation).partition(": ")
         if reason not in REASONS or not why:
             raise ValueError(
                 f"survivors.txt: after the change of {lines[0]} stands one of "
@@ -227,8 +230,9 @@ def report(
     known: dict[tuple[str, str, str], tuple[str, str]],
     console: Console,
 ) -> float:
-    """The tables are printed; returns the share that was killed of all that were tried to the
-    end.
+    """Print the tables, and return the share of mutants that were killed.
+
+    Mutants that were not tried to the end do not count.
     """
     table = Table(
         "what is changed",
@@ -301,10 +305,10 @@ def _report_living(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try what is not known, print the report. Exit code 1 where too few were killed, or a survivor
-    is not explained.
+    """Try the mutants without a known result, and print the report.
 
-    Raises SystemExit with a sentence where the tests do not pass without a mutant.
+    Exit code 1 if too few were killed or a survivor is not explained. Raises SystemExit with a
+    sentence if the tests do not pass without a mutant.
     """
     parser = argparse.ArgumentParser(
         prog="make mutants ARGS=...", description=(__doc__ or "").split("\n\n")[0]
@@ -337,14 +341,14 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="exit code 0 however many live: those of a new seed are not explained yet",
     )
-    said = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     findings = Findings(OUT)
-    mutants = sample(ROOT / "src" / "apportion", said.sample, said.seed)
-    if not said.report:
-        try_tests(mutants, findings, said.jobs)
-        if said.seeds and (ROOT / "src/apportion/sim/play.py").exists():
+    mutants = sample(ROOT / "src" / "apportion", options.sample, options.seed)
+    if not options.report:
+        try_tests(mutants, findings, options.jobs)
+        if options.seeds and (ROOT / "src/apportion/sim/play.py").exists():
             missed = [mutant for mutant in mutants if not killed(findings.row(mutant), "tests")]
-            try_seeds(mutants if said.alone else missed, findings, said.jobs, said.seeds)
+            try_seeds(mutants if options.alone else missed, findings, options.jobs, options.seeds)
     known = explanations(SURVIVORS.read_text())
     rows = [(mutant, findings.row(mutant)) for mutant in mutants]
     share = report(rows, known, Console(width=None if sys.stdout.isatty() else 160))
@@ -353,7 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
         for mutant, row in rows
         if verdict(row) == "lives"
     )
-    return 0 if said.survivors_allowed or (share >= TARGET and explained) else 1
+    return 0 if options.survivors_allowed or (share >= TARGET and explained) else 1
 
 
 if __name__ == "__main__":

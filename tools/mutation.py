@@ -1,5 +1,4 @@
-"""Which mutants there are: every change that cosmic-ray knows to make in `coord/` and `member/` and
-that changes code.
+"""The mutants: every change of code that cosmic-ray can make in `coord/` and `member/`.
 
 Left out are changes of annotations, docstrings, type aliases, protocols and imports of the future,
 those that Python does not compile, and those that compile to the same code. The sample is drawn so
@@ -49,7 +48,7 @@ KINDS = {
 
 
 def kind_of(operator: str) -> str:
-    """What that operator changes, in words."""
+    """Return a word for what that operator changes."""
     return KINDS[operator.split("_")[0]]
 
 
@@ -68,8 +67,10 @@ class Point(NamedTuple):
 
 
 class Mutant:
-    """One changed module. text: the whole module. minus, plus: the lines that differ, before and
-    after, without indentation.
+    """One changed module.
+
+    text: the whole module. minus, plus: the lines that differ, before and after, without
+    indentation.
     """
 
     def __init__(self, point: Point, before: str, text: str) -> None:
@@ -120,9 +121,7 @@ def points(package: Path) -> list[Point]:
 
 
 def sample(package: Path, count: int, seed: int) -> list[Mutant]:
-    """`count` mutants that change code, the same ones for the same seed and source; fewer where
-    there are not so many.
-    """
+    """Return at most `count` mutants, the same ones for the same seed and source."""
     ranked = sorted(
         points(package), key=lambda point: (Random(f"{seed} {point.name}").random(), point)
     )
@@ -149,15 +148,13 @@ def _mutants(package: Path, ranked: Iterable[Point]) -> Iterator[Mutant]:
 
 
 def mutant_or_none(text: str, operator: str, occurrence: int) -> str | None:
-    """The module with that change; None where the operator has no such place."""
+    """Return the module with that change; None if the operator has no such place."""
     changed: str | None = mutate_code(text, OPERATORS[operator](), occurrence)
     return changed
 
 
 def changes_code(before: CodeType, mutated: str) -> bool:
-    """True where the mutated module compiles, and to something else than `before`, of which
-    `compiled` was asked.
-    """
+    """Return whether the mutated module compiles to other code than `before`."""
     try:
         return compiled(mutated) != before
     except SyntaxError:
@@ -165,9 +162,7 @@ def changes_code(before: CodeType, mutated: str) -> bool:
 
 
 def compiled(text: str) -> CodeType:
-    """What Python makes of the module, blind to where things stand and to what only readers and
-    type checkers see.
-    """
+    """Compile the module without line numbers, docstrings and annotations."""
     tree = _CodeOnly().visit(ast.parse(text))
     for node in ast.walk(tree):
         if isinstance(

@@ -1,5 +1,6 @@
-"""Write the files of docs/ that are printed from the code: `make docs`, or `python -m
-tools.pages`.
+"""Write the files of docs/ that are printed from the code.
+
+Called by `make docs`, or as `python -m tools.pages`.
 """
 
 from collections.abc import Callable

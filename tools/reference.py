@@ -1,5 +1,6 @@
-"""The pages of docs/reference that are printed from the code itself while the site is built: the
-API and the command line.
+"""The pages of docs/reference: the API and the command line.
+
+They are printed from the code while the site is built.
 """
 
 import re
@@ -40,9 +41,7 @@ def pages() -> dict[str, str]:
 
 
 def api_page(module: str) -> str:
-    """Return the page of one public module; mkdocstrings fills it from annotations and
-    docstrings.
-    """
+    """Return the page of one public module, which mkdocstrings fills from its docstrings."""
     head = f"# {module}\n\n`{module}` has {MODULES[module]}.\n"
     names = [
         name for name in getattr(import_module(module), "__all__", ()) if not name.startswith("__")
@@ -53,8 +52,9 @@ def api_page(module: str) -> str:
 
 
 def _home(module: str, name: str) -> str:
-    """Return the dotted name under which a public object is defined; a constant counts as the
-    module's own.
+    """Return the dotted name under which a public object is defined.
+
+    A constant counts as the module's own.
     """
     value = getattr(import_module(module), name)
     if isinstance(value, type | FunctionType):
@@ -74,6 +74,6 @@ def command_line_page() -> str:
         "--name",
         "apportion",
     ]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    told = told.replace("&#x27;", "'").replace("# `apportion`\n", "# The command line\n", 1)
-    return EXAMPLE.sub(lambda found: f"```text\n{found[0].replace('Example: ', '')}```\n", told)
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = text.replace("&#x27;", "'").replace("# `apportion`\n", "# The command line\n", 1)
+    return EXAMPLE.sub(lambda found: f"```text\n{found[0].replace('Example: ', '')}```\n", text)

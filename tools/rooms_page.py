@@ -52,6 +52,8 @@ def _line(path: Path, name: str) -> str:
 
 def _sentence(path: Path) -> str:
     """Return the first sentence of a module's docstring, on one line."""
-    told = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
-    found = SENTENCE.match(told)
-    return (found[1] if found else told).replace("<", "&lt;")
+    summary = " ".join(
+        (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split()
+    )
+    sentence = SENTENCE.match(summary)
+    return (sentence[1] if sentence else summary).replace("<", "&lt;")

@@ -69,8 +69,9 @@ def settings_page() -> str:
 
 
 def _as_texts(settings: Iterable[Setting]) -> list[Setting]:
-    """Return settings that are given as texts: dots in their names, and true and false in small
-    letters.
+    """Return the settings as a command line takes them.
+
+    Names have dots; true and false are in lower case.
     """
     texts = []
     for setting in settings:

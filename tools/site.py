@@ -63,7 +63,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(
+    markdown: str,
+    page: Page,
+    config: MkDocsConfig,
+    files: Files,
+) -> str:
     """Return the page with each link to a file of the repository as the site needs it."""
     here = Path(page.file.src_uri)
     source = here if page.file.src_uri in ROOT_PAGES else Path("docs") / here
@@ -72,8 +77,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = match["target"]
         if not target or "://" in target or target.startswith("mailto:"):
             return match[0]
-        wanted = os.path.normpath(source.parent / target)
-        uri = site_uri_or_none(wanted, files)
+        path = os.path.normpath(source.parent / target)
+        uri = site_uri_or_none(path, files)
         if uri is None:
             return match["text"]
         return f"[{match['text']}]({os.path.relpath(uri, here.parent)}{match['anchor'] or ''})"

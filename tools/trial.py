@@ -1,6 +1,4 @@
-"""One mutant on trial: a private copy of the source, and a fresh Python that tests or simulates
-what stands in it.
-"""
+"""The trial of one mutant: a private copy of the source, and a new process that runs it."""
 
 import hashlib
 import json
@@ -87,22 +85,21 @@ def digest(root: Path, folders: Iterable[str]) -> str:
 
 
 class Tree:
-    """A private copy of the package and of the tests that concern the mutants; nobody else sees
-    what is changed in it.
+    """A private copy of the package and of the tests that concern the mutants.
 
     Compiled modules are checked by their source's hash and never written, so a mutant is never
     mistaken for the one before.
     """
 
-    def __init__(self, root: Path, place: Path) -> None:
-        place.mkdir(parents=True)
-        self.place = place = place.resolve()
+    def __init__(self, root: Path, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self.directory = directory = directory.resolve()
         leave = shutil.ignore_patterns("__pycache__", ".hypothesis", "target", "node_modules")
-        shutil.copytree(root / "src" / "apportion", place / "src" / "apportion", ignore=leave)
+        shutil.copytree(root / "src" / "apportion", directory / "src" / "apportion", ignore=leave)
         # whole: some tests hold the pages, and other tests, to what they promise
         for name in ("tests", "docs"):
-            shutil.copytree(root / name, place / name, ignore=leave)
-        shutil.copy(root / "pyproject.toml", place)
+            shutil.copytree(root / name, directory / name, ignore=leave)
+        shutil.copy(root / "pyproject.toml", directory)
         compile_all = [
             sys.executable,
             "-m",
@@ -112,12 +109,12 @@ class Tree:
             "checked-hash",
             "src",
         ]
-        subprocess.run(compile_all, cwd=place, check=True)
+        subprocess.run(compile_all, cwd=directory, check=True)
 
     @contextmanager
     def holding(self, mutant: Mutant) -> Iterator[None]:
-        """Within, the mutated module stands in the place of its original."""
-        file = self.place / "src" / "apportion" / mutant.file
+        """Put the mutated module in the place of its original, for a `with` block."""
+        file = self.directory / "src" / "apportion" / mutant.file
         before = file.read_text()
         file.write_text(mutant.text)
         try:
@@ -126,15 +123,16 @@ class Tree:
             file.write_text(before)
 
     def tests(self, mutant: Mutant | None, limit_s: float) -> Finding:
-        """Whether a unit test fails, and which: those of the mutant's own package first, scripts
-        first among them, laws last.
+        """Run the unit tests, and return whether one fails, and which.
+
+        The tests of the mutant's own package run first, scripts before the others, properties last.
 
         limit_s: of processor time.
         """
         own = mutant.file.split("/")[0] if mutant else ""
-        rooms = [self.place / "tests" / name for name in TESTS]
+        rooms = [self.directory / "tests" / name for name in TESTS]
         files = [
-            file.relative_to(self.place)
+            file.relative_to(self.directory)
             for room in rooms
             for file in room.glob("test_*.py")
             if file.name not in LEFT_OUT
@@ -162,8 +160,9 @@ class Tree:
     def seeds(
         self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int
     ) -> Finding:
-        """Whether a law breaks under one of the first seeds, and which. seed: -1 where the
-        simulator did not even start.
+        """Play the first seeds, and return whether a law is broken, and which.
+
+        seed: -1 if the simulator did not even start.
         """
         return self._found(
             mutant, SIMULATE, [json.dumps([count, left_out])], seed_limit_s, _broken_law
@@ -173,7 +172,7 @@ class Tree:
         self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float, read: Any
     ) -> Finding:
         module = mutant.module if mutant else "apportion"
-        path = self.place / "src" / "apportion" / (mutant.file if mutant else "__init__.py")
+        path = self.directory / "src" / "apportion" / (mutant.file if mutant else "__init__.py")
         command = [
             sys.executable,
             "-c",
@@ -184,14 +183,14 @@ class Tree:
             *arguments,
         ]
         environment = os.environ | {
-            "PYTHONPATH": str(self.place / "src"),
+            "PYTHONPATH": str(self.directory / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "CI": "true",  # Hypothesis: the same examples each time, no deadlines, nothing kept
         }
         started = time.monotonic()
         done = subprocess.run(
-            command, cwd=self.place, env=environment, capture_output=True, text=True
+            command, cwd=self.directory, env=environment, capture_output=True, text=True
         )
         if done.returncode == FOREIGN:
             raise RuntimeError(
@@ -202,7 +201,7 @@ class Tree:
 
 
 def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:
-    """The first test that failed, as pytest names it."""
+    """Return the first test that failed, by pytest's name."""
     if done.returncode == TIME_LIMIT:
         return {"what": "the time limit"}
     named = [
@@ -214,17 +213,17 @@ def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:
     return {
         "what": named[0]
         if named
-        else f"its import ({last[-1].strip() if last else 'nothing said'})"
+        else f"its import ({last[-1].strip() if last else 'nothing lines'})"
     }
 
 
 def _broken_law(done: subprocess.CompletedProcess[str]) -> Finding:
-    """The last thing that the simulation said."""
-    if said := done.stdout.splitlines():
-        finding: Finding = json.loads(said[-1])
+    """Return the result that the simulation printed last."""
+    if lines := done.stdout.splitlines():
+        finding: Finding = json.loads(lines[-1])
         return finding
     return {
         "seed": -1,
         "what": "its import",
-        "why": (done.stderr.strip().splitlines() or ["nothing said"])[-1],
+        "why": (done.stderr.strip().splitlines() or ["nothing lines"])[-1],
     }

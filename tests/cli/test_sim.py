@@ -116,8 +116,8 @@ def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
         "",
         "A worker-0   B worker-1",
         "1 cut x2   2 pause x2",
-        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no "
-        "new faults from here on   X a law broke",
+        ". none   ! two, one of which has been removed from the group and cannot know it   "
+        "' time   | no new faults from here on   X a law was broken",
     ]
 
 
@@ -130,8 +130,8 @@ def test_a_picture_of_nothing_is_an_axis():
     assert drawn_picture(stand_in.holds, Scenario(seed=1, duration_ms=60_000), width=30) == [
         " '0 s          '30 s",
         "",
-        ". nobody   ! two, one of which was dismissed and does not know   ' time   | no "
-        "new faults from here on   X a law broke",
+        ". none   ! two, one of which has been removed from the group and cannot know it   "
+        "' time   | no new faults from here on   X a law was broken",
     ]
 
 

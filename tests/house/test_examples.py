@@ -3,6 +3,7 @@ command that a page names has its options. tests/spark/test_examples.py runs tho
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -106,6 +107,17 @@ def test_every_command_of_a_page_is_one_that_can_be_typed(page):
             ):  # as in "`apportion sim --runs`"
                 wrong.append((command, error.message))
     assert wrong == []
+
+
+def test_every_target_of_make_that_a_page_names_is_in_the_makefile():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert named - targets == set()
+    assert "demo" in named
 
 
 def test_a_command_with_an_unknown_word_is_found():

@@ -52,7 +52,7 @@ def test_an_unknown_version_is_passed_over_and_named(java_home, tmp_path, capsys
     old, good = java(tmp_path / "old", "1.8"), java(tmp_path / "good", "17")
     assert java_home.own_java_or_none(environment(old, good)) == str(good)
     assert capsys.readouterr().err == (
-        f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; wanted: 17, 21 or 25\n"
+        f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; needed: 17, 21 or 25\n"
     )
 
 
@@ -60,7 +60,7 @@ def test_a_java_home_without_a_java_is_passed_over_and_named(java_home, tmp_path
     assert java_home.own_java_or_none(environment(tmp_path / "gone")) is None
     assert capsys.readouterr().err == (
         f"apportion: the Java of JAVA_HOME ({tmp_path}/gone/bin/java) does not start; "
-        "wanted: 17, 21 or 25\n"
+        "needed: 17, 21 or 25\n"
     )
 
 

@@ -165,7 +165,7 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
         (False, None),
         (False, None),
     ]
-    assert (tree.place / "src/apportion/coord/least.py").read_text() == SOURCE
+    assert (tree.directory / "src/apportion/coord/least.py").read_text() == SOURCE
     assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
 
 

@@ -1,3 +1,1 @@
-"""One broker as a Machine: logs, topics, producers, parked fetches and coordinator shards. Start at
-`node.py`.
-"""
+"""One broker as a machine: its requests, partitions, topics, flush gate and coordinator shards."""

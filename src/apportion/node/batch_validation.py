@@ -1,11 +1,11 @@
-"""Validation of the record batches that producers send (Kafka's LogValidator): what a topic
-accepts, and in which form it is stored.
+"""Validation of the record batches that producers send (Kafka's LogValidator).
 
-A batch is judged by its header and by the timestamps and keys of its records. No record becomes an
-object, and a batch that is stored in another compression is compressed again as a whole. Because
-every client waits for that, one request has a budget for it (`ValidationBudget`). A batch beyond
-the budget is refused where its topic demands keys, a lower bound of timestamps or another
-compression; elsewhere its header is believed.
+It decides what a topic accepts, and in which form it is stored. A batch is judged by its header and
+by the timestamps and keys of its records. No record becomes an object, and a batch that is stored
+in another compression is compressed again as a whole. Because every client waits for that, one
+request has a budget for it (`ValidationBudget`). A batch beyond the budget is refused where its
+topic demands keys, a lower bound of timestamps or another compression; elsewhere its header is
+believed.
 Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows
 no log and no producer state.
 """
@@ -32,8 +32,8 @@ MAX_RECORDS = 1_000_000
 MAX_BYTES = 1 << 25
 MAX_REPORTED = 10_000
 GZIP_COST = 8
-"""What packing a byte as gzip costs where any other look at it is 1: some data take it a second for
-5 MB.
+"""The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
+second for 5 MB of some data.
 """
 NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
@@ -43,7 +43,7 @@ NO_TIMESTAMP = -1
 
 
 class ValidationBudget:
-    """How much of one request may still be inspected.
+    """How much of one Produce request may still be inspected.
 
     records: how many records, in batches of any kind.
     size_bytes: how many bytes to decompress or to compress again; gzip counts GZIP_COST times.
@@ -58,15 +58,15 @@ class ValidationBudget:
         self.reported = MAX_REPORTED
 
     def decompress(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
-        """Return the records of a batch, decompressed. codec: the compression to store it in, if it
-        changes.
+        """Return the records of a batch, decompressed, and charge the budget for them.
 
+        codec: the compression to store the batch in, if it changes.
         Errors: BudgetExceeded, INVALID_RECORD. Either may have used up the budget, so nothing is
         left of it.
         """
         if header.count > self.records:
             raise BudgetExceeded(f"{header.count} records", is_alone=header.count > MAX_RECORDS)
-        body, costs = (
+        body, cost_per_byte = (
             view[HEADER_BYTES:],
             GZIP_COST
             if codec == GZIP
@@ -74,23 +74,25 @@ class ValidationBudget:
             if header.compression == NONE and codec is None
             else 1,
         )
-        most = self.size_bytes // costs if costs else len(body)
+        max_bytes = self.size_bytes // cost_per_byte if cost_per_byte else len(body)
         try:
-            plain = decompress(header.compression, body, most)
+            plain = decompress(header.compression, body, max_bytes)
         except DecodeError as error:
             is_alone = self.size_bytes == MAX_BYTES
             self.size_bytes = 0
             if isinstance(error, DecompressionLimitExceeded):
-                raise BudgetExceeded(f"more than {most} bytes", is_alone=is_alone) from None
+                raise BudgetExceeded(f"more than {max_bytes} bytes", is_alone=is_alone) from None
             raise Refused(Code.INVALID_RECORD, str(error)) from None
         self.records -= header.count
-        self.size_bytes -= costs * len(plain)
+        self.size_bytes -= cost_per_byte * len(plain)
         return plain
 
 
 class BudgetExceeded(Refused):
-    """A batch that is too large to inspect: MESSAGE_TOO_LARGE, upon which producers split it, if
-    alone, else REQUEST_TIMED_OUT.
+    """A batch that is too large to inspect within the budget of its request.
+
+    The code is MESSAGE_TOO_LARGE, upon which producers split the batch, if it alone exceeds the
+    whole budget, else REQUEST_TIMED_OUT, upon which they retry.
     """
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
@@ -102,14 +104,14 @@ class BudgetExceeded(Refused):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch was refused."""
+    """Why one record of a batch was refused, for the Produce response (KIP-467)."""
 
     batch_index: int
     why: str
 
 
 class RecordsRefused(Refused):
-    """A batch that was refused because of single records, each of which is reported."""
+    """A batch that was refused because of single records, each of which is reported (KIP-467)."""
 
     def __init__(self, code: Code, why: str, faults: Sequence[RecordError]) -> None:
         super().__init__(code, why)
@@ -176,8 +178,10 @@ def validate_batch(
 
 
 def _needs_every_record(rules: TopicRules) -> bool:
-    """Return whether only the records can tell if the batch is valid: keys for compaction, or a
-    lower bound of timestamps.
+    """Return whether only the records can tell if a batch is valid.
+
+    That is so where the topic demands keys (compaction), or has a lower bound of timestamps: the
+    header has only the largest timestamp.
     """
     return rules.is_compacted or (
         not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS
@@ -201,17 +205,19 @@ def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
 def _check_records(
     scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget
 ) -> None:
-    """Refuse a batch with records that lack a key or have a timestamp out of bounds, and report
-    them.
+    """Refuse a batch with records that lack a key or have a timestamp out of bounds.
+
+    The response reports each of these records.
     """
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
-        least_ms, most_ms = (
+        # both bounds within int64, since the defaults of the settings are as large as that
+        min_ms, max_ms = (
             max(now_ms - rules.before_max_ms, -(1 << 63)),
             min(now_ms + rules.after_max_ms, (1 << 63) - 1),
         )
         times_ms = scan.timestamps_ms
-        outside = ((times_ms < least_ms) | (times_ms > most_ms)) & (times_ms != NO_TIMESTAMP)
+        outside = ((times_ms < min_ms) | (times_ms > max_ms)) & (times_ms != NO_TIMESTAMP)
     if not (keyless | outside).any():
         return
     faults = [
@@ -233,7 +239,10 @@ def _check_records(
 
 
 def _check_size(batch: bytearray, rules: TopicRules) -> None:
-    """Refuse a batch that is too large in the form in which it would be stored."""
+    """Refuse a batch that is too large in the form in which it would be stored.
+
+    Errors: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE.
+    """
     if len(batch) > rules.max_message_bytes:
         raise Refused(
             Code.MESSAGE_TOO_LARGE,
@@ -247,6 +256,7 @@ def _check_size(batch: bytearray, rules: TopicRules) -> None:
 
 
 def _is_timely(timestamp_ms: int, rules: TopicRules, now_ms: int) -> bool:
+    """Return whether a timestamp is within the bounds of `message.timestamp.*.max.ms`."""
     return (
         timestamp_ms == NO_TIMESTAMP
         or -rules.before_max_ms <= timestamp_ms - now_ms <= rules.after_max_ms

@@ -29,8 +29,9 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class BrokerContext:
-    """The state that handlers of data requests read and write; groups are in the coordinators
-    instead.
+    """The state that the handlers of data requests read and write.
+
+    Groups are in the coordinators instead.
     """
 
     settings: BrokerSettings

@@ -51,23 +51,23 @@ class CleaningJob:
 class Cleaner:
     """The cleaning under way, and the partitions that wait for theirs."""
 
-    __slots__ = ("_damaged", "_deadlines", "_job", "_journal", "_notes", "_waiting")
+    __slots__ = ("_damaged", "_deadlines", "_flush_gate", "_job", "_notes", "_waiting")
 
     def __init__(self, deadlines: Deadlines, flush_gate: FlushGate) -> None:
         self._deadlines = deadlines
-        self._journal = flush_gate
+        self._flush_gate = flush_gate
         self._job: CleaningJob | None = None
         self._waiting: dict[Partition, None] = {}  # an ordered set
         self._damaged: dict[Partition, None] = {}  # likewise; they are not tried again
         self._notes: list[Note] = []
 
     def consider(self, partition: Partition, now: Instant) -> None:
-        """Queue the partition for cleaning if enough of its log is dirty; call it after a flush."""
+        """Queue the partition for cleaning if enough of its log is dirty; called after a flush."""
         if partition.topic.name != OFFSETS_TOPIC or partition in self._damaged:
             return
         if self._job is not None and self._job.partition is partition:
             return
-        with suppress(DiskError):  # tried again at the next look
+        with suppress(DiskError):  # tried again after the next flush
             if partition.log.has_leftovers:
                 partition.log.delete_leftovers()
         if is_dirty_enough(partition.log, partition.high_watermark):
@@ -78,12 +78,13 @@ class Cleaner:
     def run_step(self, now: Instant) -> None:
         """Run the next step of the cleaning under way, or begin the next cleaning."""
         job, self._job = self._job, None
-        # else its log was cut back, and will be looked at again
+        # a log that was cut back is another object: its cleaning is void, and it is considered
+        # again after the next flush
         if job is None or job.log is not job.partition.log:
             job = self._next_job_or_none(now)
         if job is None:
             return
-        self._journal.begin_write(job.partition)
+        self._flush_gate.begin_write(job.partition)
         try:
             pause = next(job.steps, None)
         except Damaged as error:
@@ -98,15 +99,16 @@ class Cleaner:
         if self._job is None and self._waiting:
             self._arm(now.mono_ms)
 
-    def flushed(self, durable: int, now: Instant) -> None:
-        """Go on with a cleaning that waited for this flush."""
-        if self._job is not None and 0 < self._job.flush_seq <= durable:
+    def flushed(self, durable_seq: int, now: Instant) -> None:
+        """Go on with a cleaning that waited for a flush up to `durable_seq`."""
+        if self._job is not None and 0 < self._job.flush_seq <= durable_seq:
             self._job.flush_seq = 0
             self._arm(now.mono_ms)
 
     def flush_failed(self) -> None:
-        """Give up a cleaning that waited for the flush; its log was cut back with everything that
-        was not durable.
+        """Give up a cleaning that waited for the flush.
+
+        Its log was cut back with everything that was not durable.
         """
         if self._job is not None and self._job.flush_seq:
             self._job = None
@@ -132,7 +134,7 @@ class Cleaner:
             return
         self._job = job
         if pause is CleanerPause.FLUSH:
-            job.flush_seq = self._journal.wrote(job.partition)
+            job.flush_seq = self._flush_gate.wrote(job.partition)
         else:
             self._arm(now.mono_ms + PAUSE_MS)
 

@@ -73,7 +73,7 @@ class Coordinators:
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """Hand the request to the shard of its group, or its parts to theirs."""
+        """Hand a group's request to the shard of its group, or its parts to theirs."""
         split = SPLITS.get(type(arrived.request))
         if split is None:
             self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
@@ -100,49 +100,54 @@ class Coordinators:
         return list(self._hosted)
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
-        """Return the index of each shard that has not been told these topics."""
+        """Return the index of each shard that does not know these topics yet."""
         return [
             index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics
         ]
 
     def update_topics(self, index: int, now: Instant) -> None:
-        """Tell a shard the present topics. Its responses wait until those are durable."""
+        """Step a shard over the present topics. Its responses wait until those are durable."""
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
             hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
             self._step(hosted, TopicsChanged(self._broker.topic_service.topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
-        """Let the shard serve its due deadlines."""
+        """Step a shard whose earliest deadline is due."""
         if index in self._hosted:
             self._step(self._hosted[index], Tick(), now)
 
-    def drop_tickets(self, said: tuple[int, Gone], now: Instant) -> None:
-        """Tell the shard of that index that the connections of these tickets have closed."""
-        hosted = self._hosted.get(said[0])
+    def drop_tickets(self, shard_and_event: tuple[int, Gone], now: Instant) -> None:
+        """Step the shard of the given index over tickets whose connections have closed."""
+        index, event = shard_and_event
+        hosted = self._hosted.get(index)
         if hosted is not None:
-            for ticket in said[1].tickets:
+            for ticket in event.tickets:
                 hosted.parked.pop(ticket, None)
-            self._step(hosted, said[1], now)
+            self._step(hosted, event, now)
 
     def load_all(self, now: Instant) -> None:
-        """Load every shard that has a log."""
+        """Load every shard that has a log, at the start of the broker."""
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
                 self._load(index, self._broker.partitions.of(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
-        """The shard of that partition is thrown away and rebuilt from its log; the requests that it
-        had parked.
+        """Load the shard of the partition anew from its log; return the requests it had parked.
+
+        For a rollback, which has cut its log back.
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
         return list(hosted.parked.values())
 
     def close(self) -> list[Arrived]:
-        """There are no shards any more; the requests that they had parked."""
-        parked = [asked for hosted in self._hosted.values() for asked in hosted.parked.values()]
+        """Forget all shards, and return the requests that they had parked.
+
+        For a rollback that takes the creation of `__consumer_offsets` back.
+        """
+        parked = [request for hosted in self._hosted.values() for request in hosted.parked.values()]
         for hosted in self._hosted.values():
             self._broker.deadlines.disarm(hosted.deadline)
         self._hosted.clear()
@@ -153,14 +158,15 @@ class Coordinators:
         return [hosted.partition for hosted in self._hosted.values() if not hosted.is_confirmed]
 
     def rearm(self, from_ms: int) -> None:
-        """Arm the tick of every shard, at `from_ms` at the earliest, after a failed step may have
-        lost one.
+        """Arm the tick of every shard, at `from_ms` at the earliest.
+
+        After a failed step, which may have lost one.
         """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the shards have done: the unit of work has succeeded."""
+        """Keep what the shards have done, because the unit of work has succeeded."""
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()
@@ -175,8 +181,9 @@ class Coordinators:
         return notes
 
     def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Return the shard of the group, loaded if it was not; creates `__consumer_offsets` if
-        needed.
+        """Return the shard of the group; load it if needed.
+
+        Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
         """
         topic = self._broker.topic_service.ensure_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
@@ -185,7 +192,7 @@ class Coordinators:
         )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
-        """Load a shard: replay its log."""
+        """Load a shard: replay its log, and arm its members' deadlines."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
             shard.replay(record)
@@ -198,6 +205,7 @@ class Coordinators:
     def _step_parts(
         self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
     ) -> None:
+        """Step the shard of each part, under a ticket of its own."""
         tickets = self._split_requests.add(arrived, len(parts))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
             self._step(
@@ -211,8 +219,9 @@ class Coordinators:
         self._perform(hosted, hosted.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
-        """Carry out the shard's actions in order; an append makes every later response wait for
-        it.
+        """Carry out the shard's actions in order.
+
+        An append makes every later response wait for it.
         """
         for action in actions:
             if type(action) is Reply:
@@ -226,11 +235,11 @@ class Coordinators:
                 hosted.partition.append_records(
                     [
                         (
-                            encode_key(each.key),
-                            None if each.value is None else encode_value(each.value),
+                            encode_key(record.key),
+                            None if record.value is None else encode_value(record.value),
                             (),
                         )
-                        for each in action.records
+                        for record in action.records
                     ],
                     now.wall_ms,
                 )

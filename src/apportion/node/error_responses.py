@@ -1,5 +1,6 @@
-"""One error code in the shape of each response: for a request that failed as a whole, when the disk
-or this broker did.
+"""One error code in the shape of each response, for a request that failed as a whole.
+
+That is when the disk has failed, or this broker has (`Node.give_up`).
 """
 
 from collections.abc import Callable
@@ -31,11 +32,11 @@ ErrorResponse = Callable[[Any, int, Code], Any]
 
 
 def error_response(arrived: Arrived, code: Code) -> Any:
-    """The response to `arrived` in which everything failed with `code`; None where no response is
-    expected.
+    """Return the response to `arrived` in which everything failed with `code`.
 
-    A group's request, or the search for its coordinator, has COORDINATOR_NOT_AVAILABLE for
-    KAFKA_STORAGE_ERROR, which members do not understand: they would give up for good.
+    Returns None where no response is expected (Produce with acks 0). A group's request, or the
+    search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members
+    do not understand: they would give up for good.
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest

@@ -1,4 +1,4 @@
-"""Failed steps: the pause before a retry, and what the log says of them.
+"""Failed steps of the node: the pause before a retry, and their log lines.
 
 The first failure at a line of code is logged; others at the same line are counted, and logged once
 a minute. It knows no clock.
@@ -7,24 +7,25 @@ a minute. It knows no clock.
 from apportion.machine import Note
 
 IN_A_ROW_MS = 10_000
-"""Failures no further apart are in a row, whatever went well between them."""
+"""Failures no further apart than this are in a row, whatever succeeded between them."""
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
 COUNTED_EACH_MS = 60_000
-MAX_PLACES = 16
-"""How many places are counted separately."""
+MAX_ORIGINS = 16
+"""How many lines of code that raise are counted separately."""
 
 
 class StepFailures:
-    """The recent failures. pause_ms: how long to wait before a retry; 0 after the first of a
-    row.
+    """The recent failures.
+
+    pause_ms: how long to wait before a retry; 0 after the first of a row.
     """
 
-    __slots__ = ("_last_ms", "_latest", "_repeats", "pause_ms")
+    __slots__ = ("_last_ms", "_latest", "_repeats", "pause_ms")  # by origin: file and line
 
     def __init__(self) -> None:
         self.pause_ms = 0
         self._last_ms: int | None = None
-        # how often at each place, without the failure that had a line
+        # how often at each origin, without the failure that was logged
         self._repeats: dict[str, int] = {}
         self._latest: dict[str, str] = {}
 
@@ -35,27 +36,28 @@ class StepFailures:
             0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         )
         self._last_ms = now_ms
-        place, why = _raised_at(error), f"{type(error).__name__}: {error}"
-        if place not in self._repeats and len(self._repeats) >= MAX_PLACES:
-            place = "other places"
-        if place not in self._repeats:
-            self._repeats[place] = 0
-            return [Note("error", f"a step failed at {place}: {why}")]
-        self._repeats[place] += 1
-        self._latest[place] = why
+        origin, why = _raised_at(error), f"{type(error).__name__}: {error}"
+        if origin not in self._repeats and len(self._repeats) >= MAX_ORIGINS:
+            origin = "other places"
+        if origin not in self._repeats:
+            self._repeats[origin] = 0
+            return [Note("error", f"a step failed at {origin}: {why}")]
+        self._repeats[origin] += 1
+        self._latest[origin] = why
         return []
 
     def take_counted(self) -> list[Note]:
-        """Return a log line for each place with counted failures, and forget the other places."""
-        again = {place: times for place, times in self._repeats.items() if times}
+        """Return a log line for each origin with counted failures, and forget the others."""
+        repeated = {origin: count for origin, count in self._repeats.items() if count}
         notes = [
             Note(
                 "error",
-                f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}",
+                f"{count:,} more steps failed at {origin}, the last one with "
+                f"{self._latest[origin]}",
             )
-            for place, times in again.items()
+            for origin, count in repeated.items()
         ]
-        self._repeats = dict.fromkeys(again, 0)
+        self._repeats = dict.fromkeys(repeated, 0)
         self._latest.clear()
         return notes
 

@@ -42,8 +42,9 @@ class FlushedFiles(Protocol):
     """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call, and remember their ends for
-        `on_flushed`.
+        """Return the files written since the last call.
+
+        Their present ends are remembered for `on_flushed`.
         """
         ...
 
@@ -100,9 +101,7 @@ class FlushGate:
         self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
     def begin_write(self, files: FlushedFiles) -> None:
-        """Take a savepoint of the writer, unless this unit of work has taken one; call it before a
-        change.
-        """
+        """Take a savepoint of the writer before a change, once in each unit of work."""
         if files not in self._savepoints:
             self._savepoints[files] = files.savepoint()
 
@@ -116,9 +115,7 @@ class FlushGate:
         return savepoints
 
     def wrote(self, files: FlushedFiles) -> int:
-        """Note that the writer has written, and return the number of the flush that will cover
-        it.
-        """
+        """Note that the writer has written; return the number of the flush that will cover it."""
         self._dirty[files] = None
         return self.open_seq
 
@@ -127,7 +124,7 @@ class FlushGate:
         self._held.setdefault(flush_seq, []).append(reply)
 
     def retract_replies(self, tickets: Container[Ticket]) -> None:
-        """Forget the held replies with one of these tickets."""
+        """Forget the held replies with one of these tickets, whose unit of work has failed."""
         self._held = {
             flush_seq: [reply for reply in replies if reply.ticket not in tickets]
             for flush_seq, replies in self._held.items()
@@ -151,8 +148,9 @@ class FlushGate:
         self.is_collecting = False
 
     def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that succeeded; return its writers, for `on_flushed`, and the replies that
-        waited.
+        """Note a flush that succeeded; return its writers and the replies that waited for it.
+
+        The writers are for `on_flushed`.
         """
         assert self._flushing, f"Flushed({flush_seq}) answers no Flush"
         assert flush_seq == self.open_seq - 1, f"Flushed({flush_seq}) answers no Flush"
@@ -167,9 +165,7 @@ class FlushGate:
         self._not_visible.pop(files, None)
 
     def flush_failed(self) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that failed; return the writers with anything that is not durable, and all
-        held replies.
-        """
+        """Note a flush that failed; return the writers with unflushed data and the held replies."""
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
         replies = [reply for flush_seq in sorted(self._held) for reply in self._held[flush_seq]]

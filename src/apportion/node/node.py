@@ -66,15 +66,17 @@ HANDLERS: dict[type, Handler] = {
 FLUSH: Key = ("flush",)  # while it is armed no flush begins
 PRODUCERS: Key = ("producers",)  # the next check for expired producer states
 RETRY: Key = ("again",)  # run the units that a failed step has left
-TOPICS_CHANGED: Key = ("tell",)  # announce topics to the remaining shards after one of them failed
+# announce topics to the remaining shards after one of them has failed
+TOPICS_CHANGED: Key = ("tell",)
 FAILURES: Key = ("failures",)  # log the failures that were only counted
 FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones in a row
 PRODUCER_EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.interval.ms
 
 
 class Node:
-    """One broker on one disk. Call `start` first, and carry out its flush before the first
-    request.
+    """One broker on one disk.
+
+    Call `start` first, and carry out its flush before the first request.
     """
 
     __slots__ = (
@@ -128,9 +130,7 @@ class Node:
         return self._finish_step(now)
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """Run the units of work that `event` asks for, and return the actions that follow from
-        them.
-        """
+        """Run the units of work that `event` asks for, and return the actions that follow."""
         units = self._units
         if type(event) is Arrived:
             units.append(UnitOfWork(event, self._dispatch, event))
@@ -169,11 +169,11 @@ class Node:
         return self._broker.topic_service.topics
 
     def partitions(self) -> Iterator[Partition]:
-        """The open partitions, for inspection only."""
+        """Return the open partitions, for inspection only."""
         return iter(self._broker.partitions)
 
     def shards(self) -> Iterator[tuple[Partition, Shard]]:
-        """Each loaded shard with the partition of its log, for inspection only."""
+        """Return each loaded shard with the partition of its log, for inspection only."""
         return self._coordinators.shards()
 
     def give_up(self, _event: Any, error: Exception, now: Instant) -> list[Any]:
@@ -188,10 +188,10 @@ class Node:
             Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
         )
         self._sender.actions += self._failures.add(error, now.mono_ms)
-        own, is_announcing = self._request, self._is_announcing
+        own_request, is_announcing = self._request, self._is_announcing
         failed = {
             request.ticket: request
-            for request in (own, *self._sender.requests_of_unit())
+            for request in (own_request, *self._sender.requests_of_unit())
             if request is not None
         }
         self._sender.retract(failed)
@@ -203,7 +203,7 @@ class Node:
             self._fail(
                 request,
                 code
-                if own is not None and request.ticket == own.ticket
+                if own_request is not None and request.ticket == own_request.ticket
                 else Code.COORDINATOR_NOT_AVAILABLE,
             )
         self._cleaner.rearm(now)
@@ -220,8 +220,9 @@ class Node:
         return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
-        """Answer the request with `code`, or the split request that it is a part of, and forget it
-        everywhere.
+        """Answer the request with `code`, and forget it everywhere.
+
+        A part of a split request fails the whole request.
         """
         whole = self._split_requests.abandon(request.ticket)
         if whole is None and request.ticket < 0:
@@ -255,6 +256,7 @@ class Node:
         self._coordinators.confirm()
 
     def _dispatch(self, event: Arrived, now: Instant) -> None:
+        """Hand a request to its handler, or to the coordinators."""
         handler = HANDLERS.get(type(event.request))
         if handler is None:
             self._coordinators.route(event, now)
@@ -267,9 +269,7 @@ class Node:
             )
 
     def _finish_step(self, now: Instant) -> list[Any]:
-        """Announce new topics, retry fetches, begin a flush if one is due, and return the actions
-        of the step.
-        """
+        """Announce new topics, retry delayed fetches, begin a flush; return the step's actions."""
         broker = self._broker
         topics = broker.topic_service.topics
         if topics is not self._announced_topics and TOPICS_CHANGED not in broker.deadlines:
@@ -322,6 +322,7 @@ class Node:
         self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
+        """Do what a due deadline asks for."""
         broker = self._broker
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
@@ -348,9 +349,7 @@ class Node:
             self._stop_waiting(ticket)
 
     def _flushed(self, flush_seq: int) -> None:
-        """Queue what follows a successful flush: first readers see the writes, then the held
-        replies leave.
-        """
+        """Queue what follows a successful flush: readers see the writes, then replies leave."""
         flushed, replies = self._broker.flush_gate.flushed(flush_seq)
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
@@ -369,12 +368,13 @@ class Node:
         self._sender.send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
-        """Undo all that was written since the last flush, and fail the requests that waited for
-        this one.
-        """
+        """Undo all writes since the last flush, and fail the requests that waited for this one."""
         self._rollback.is_running = True  # from here on an error is final
         self._sender.actions.append(
-            Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")
+            Note(
+                "error",
+                f"the disk refused a flush, so everything since the last one is lost: {event.why}",
+            )
         )
         if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)

@@ -1,5 +1,6 @@
-"""The partitions of this broker: one log each, opened on first use and visible to consumers up to
-what is on the disk.
+"""The partitions of this broker: one log each, visible to consumers as far as it is on the disk.
+
+A log is opened on first use.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,12 @@ from apportion.topics import Topic, TopicId, Topics
 from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, set_base_offset
 
 TOPICS = "topics"  # the directory of all logs
-PRODUCER_ID_AT = 43  # where a batch's header has it
-LEADER_EPOCH = 0  # one broker leads every partition for ever
+PRODUCER_ID_BYTE = 43  # the first byte of the producer id in a batch header
+LEADER_EPOCH = 0  # of every partition, because one broker leads them all for ever
 
 
 class Partition:
-    """One partition. Readers see the records from `start_offset` up to, but not including,
-    `high_watermark`.
+    """One partition. Readers see its records from `start_offset` to before `high_watermark`.
 
     flush_seq: the flush that covers everything appended so far.
     """
@@ -50,7 +50,7 @@ class Partition:
         self.high_watermark = self._flushing_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
-        """Append a producer's batch, and return its base offset; durable at `flush_seq`."""
+        """Append a producer's batch, and return its base offset; it is durable at `flush_seq`."""
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         set_base_offset(batch, base_offset, LEADER_EPOCH)
@@ -66,7 +66,7 @@ class Partition:
     def append_records(
         self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int
     ) -> None:
-        """Append the broker's own records as one batch; durable at `flush_seq`."""
+        """Append records of the broker's own as one batch; they are durable at `flush_seq`."""
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         batch = encode_batch(
@@ -76,9 +76,9 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def delete_before(self, offset: int) -> int:
-        """Delete the records below `offset`, and return the new log start offset; durable at
-        `flush_seq`.
+        """Delete the records below `offset` for DeleteRecords, and return the new log start offset.
 
+        It is durable at `flush_seq`.
         Errors: OFFSET_OUT_OF_RANGE.
         """
         if not 0 <= offset <= self.high_watermark:
@@ -93,8 +93,9 @@ class Partition:
         return self.log.start_offset
 
     def delete_expired(self, offset: int) -> None:
-        """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing
-        else takes no more batches.
+        """Delete the records below `offset`, up to `high_watermark`, for retention.
+
+        A segment that held nothing else takes no more batches.
         """
         self.flush_gate.begin_write(self)
         if offset == self.log.next_offset:
@@ -102,15 +103,18 @@ class Partition:
         self.delete_before(offset)
 
     def max_timestamp_or_none(self) -> tuple[int, int] | None:
-        """Return offset and timestamp of the first visible record with the largest timestamp; None
-        in an empty log.
+        """Return offset and timestamp of the first visible record with the largest timestamp.
+
+        Returns None in an empty log. For ListOffsets with MAX_TIMESTAMP.
         """
         largest_ms = self.log.largest_timestamp_ms(self.high_watermark)
         return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
-        """Return whole batches from `offset` up to the high watermark; empty at the end. Errors:
-        OFFSET_OUT_OF_RANGE.
+        """Return whole batches from `offset` up to the high watermark; none at its end.
+
+        max_bytes: the first batch may exceed it.
+        Errors: OFFSET_OUT_OF_RANGE.
         """
         if not self.start_offset <= offset <= self.log.next_offset:
             raise Refused(
@@ -122,16 +126,15 @@ class Partition:
         return self.log.read(offset, max_bytes, self.high_watermark)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call; `on_flushed` makes their present ends
-        visible.
+        """Return the files written since the last call.
+
+        `on_flushed` makes their present ends visible.
         """
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
     def on_flushed(self) -> None:
-        """Show readers what was written before the last `unsynced_paths`, and hide what was
-        deleted.
-        """
+        """Show readers what was written before the last `unsynced_paths`; hide what was deleted."""
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         self.log.delete_before(self.start_offset)
 
@@ -140,8 +143,9 @@ class Partition:
         return self.log.next_offset, self.log.start_offset
 
     def roll_back(self, savepoint: tuple[int, int]) -> None:
-        """Cut the log back to `savepoint`, with what its producers know of the rest. Readers see
-        what they saw.
+        """Cut the log back to `savepoint`, and the producer states with it.
+
+        Readers see what they saw before.
         """
         self.log = self.log.truncated(*savepoint)
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
@@ -155,38 +159,45 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """Rebuild the producers from the log, without those that have been silent since
-        `since_ms`.
+        """Rebuild the producer states from the log, at a start of the broker.
+
+        since_ms: producers that have appended nothing since then (wall ms) are left out.
         """
         self.producers = self._stored_producers()
         self.producers.forget_before(since_ms)
 
     def _stored_producers(self) -> ProducerStates:
-        """Return the producers of the log. Deleted batches that are still in the files count: they
-        may be sent again.
+        """Return the producer states by the batches of the log.
+
+        Deleted batches that are still in the files count, because their producers may send them
+        again.
         """
-        found = ProducerStates()
+        producers = ProducerStates()
         for view in self.log.batches(0):
-            # not negative, so there is a producer: few logs have many
-            if view[PRODUCER_ID_AT] < 128:
+            # Only a batch with a producer id is decoded, and few have one: -1 stands for none, so
+            # the sign bit tells.
+            if view[PRODUCER_ID_BYTE] < 128:
                 header = read_header(view)
-                found.appended(header, header.base_offset, header.max_timestamp_ms)
-        return found
+                producers.appended(header, header.base_offset, header.max_timestamp_ms)
+        return producers
 
 
 class Partitions:
-    """The open partitions, by topic id and index. layout: returns the log settings of a topic."""
+    """The open partitions, by topic id and index.
+
+    layout: returns the log settings of a topic.
+    """
 
     def __init__(
         self, disk: Disk, layout: Callable[[Topic], LogSettings], flush_gate: FlushGate
     ) -> None:
         self._disk = disk
         self._layout = layout
-        self._journal = flush_gate
+        self._flush_gate = flush_gate
         self._open: dict[tuple[TopicId, int], Partition] = {}
 
     def __iter__(self) -> Iterator[Partition]:
-        """The open partitions, in the order in which they were opened."""
+        """Yield the open partitions, in the order in which they were opened."""
         return iter(list(self._open.values()))
 
     def of(self, topic: Topic, index: int) -> Partition:
@@ -194,7 +205,7 @@ class Partitions:
         opened = self._open.get((topic.id, index))
         if opened is None:
             log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
-            opened = self._open[topic.id, index] = Partition(topic, index, log, self._journal)
+            opened = self._open[topic.id, index] = Partition(topic, index, log, self._flush_gate)
         return opened
 
     def make_directory(self, topic: Topic) -> None:
@@ -207,19 +218,20 @@ class Partitions:
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def delete_logs(self, topic: Topic) -> None:
-        """Close and delete the topic's logs. What the disk refuses to delete goes at the next
-        start.
+        """Close and delete the topic's logs.
+
+        Files that the disk refuses to delete go at the next start.
         """
-        gone = [self._open.pop(place) for place in list(self._open) if place[0] == topic.id]
-        for partition in gone:
-            self._journal.forget(partition)
+        deleted = [self._open.pop(key) for key in list(self._open) if key[0] == topic.id]
+        for partition in deleted:
+            self._flush_gate.forget(partition)
         with suppress(DiskError):
-            for partition in gone:
+            for partition in deleted:
                 partition.log.delete()
             self._disk.delete(topic_directory(topic.id.hex()))
 
     def delete_unknown(self, topics: Topics) -> None:
-        """Delete the logs of all topics but these."""
+        """Delete the logs of all topics but these, at a start of the broker."""
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
                 self._delete_tree(topic_directory(name))
@@ -236,7 +248,7 @@ class Partitions:
             for index in self.written_indexes(topic):
                 partition = self.of(topic, index)
                 partition.remember_producers(producers_since_ms)
-                self._journal.wrote(partition)
+                self._flush_gate.wrote(partition)
 
     def _topic_directories(self) -> list[str]:
         return [name for name in self._disk.list_dir(TOPICS) if fullmatch("[0-9a-f]{32}", name)]
@@ -250,8 +262,9 @@ class Partitions:
 
 
 def topic_directory(id_hex: str) -> str:
-    """Return the directory of a topic's logs. It is named by id, so a recreated topic never meets
-    old files.
+    """Return the directory of a topic's logs.
+
+    It is named by id, so a recreated topic never meets old files.
     """
     return f"{TOPICS}/{id_hex}"
 

@@ -1,6 +1,7 @@
-"""Idempotent producers of one partition (KIP-98): detect duplicates and gaps by sequence numbers.
+"""The idempotent producers of one partition (KIP-98), by sequence numbers.
 
-The state is rebuilt at start from the batch headers of the log. It knows no transactions.
+They detect duplicates and gaps. The state is rebuilt at start from the batch headers of the log. It
+knows no transactions.
 """
 
 from collections import deque
@@ -53,16 +54,16 @@ class ProducerStates:
         """
         if header.producer_id < 0:
             return None
-        known = self._by_id.get(header.producer_id)
-        if known is None:
+        producer = self._by_id.get(header.producer_id)
+        if producer is None:
             return None
-        if header.producer_epoch < known.epoch:
+        if header.producer_epoch < producer.epoch:
             raise Refused(
                 Code.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} is at epoch {known.epoch}, not "
+                f"producer {header.producer_id} is at epoch {producer.epoch}, not "
                 f"{header.producer_epoch}",
             )
-        if header.producer_epoch > known.epoch:
+        if header.producer_epoch > producer.epoch:
             if header.base_sequence != 0:
                 raise Refused(
                     Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -70,14 +71,14 @@ class ProducerStates:
                 )
             return None
         last = last_sequence(header)
-        for kept in known.batches:
-            if kept.first_sequence == header.base_sequence and kept.last_sequence == last:
-                return kept
-        wanted = (known.batches[-1].last_sequence + 1) % SEQUENCES
-        if header.base_sequence != wanted:
+        for batch in producer.batches:
+            if batch.first_sequence == header.base_sequence and batch.last_sequence == last:
+                return batch
+        expected = (producer.batches[-1].last_sequence + 1) % SEQUENCES
+        if header.base_sequence != expected:
             raise Refused(
                 Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} is at {wanted}, not at {header.base_sequence}",
+                f"producer {header.producer_id} is at {expected}, not at {header.base_sequence}",
             )
         return None
 
@@ -85,42 +86,47 @@ class ProducerStates:
         """Note that the batch was appended at `base_offset`."""
         if header.producer_id < 0:
             return
-        known = self._by_id.get(header.producer_id)
-        if known is None or known.epoch != header.producer_epoch:
-            known = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
-        known.batches.append(
+        producer = self._by_id.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
+        producer.batches.append(
             StoredBatch(
                 header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms
             )
         )
-        known.seen_ms = now_ms
+        producer.seen_ms = now_ms
 
     def roll_back(self, next_offset: int, stored: "ProducerStates") -> None:
         """Forget the batches from `next_offset` on, which were cut away.
 
         stored: the producers of the batches that are left in the log. Producers without a batch
-        that was cut away stay as they
-        are: the log may no longer hold their batches, and its timestamps do not say when a producer
-        was seen.
+            that was cut away stay as they are: the log may no longer hold their batches, and its
+            timestamps do not say when a producer was seen.
         """
-        for producer_id, known in list(self._by_id.items()):
-            left = [kept for kept in known.batches if kept.base_offset < next_offset]
-            if len(left) == len(known.batches):
+        for producer_id, producer in list(self._by_id.items()):
+            remaining = [batch for batch in producer.batches if batch.base_offset < next_offset]
+            if len(remaining) == len(producer.batches):
                 continue
             before = stored._by_id.get(producer_id)
             if before is not None:
-                before.seen_ms = known.seen_ms
+                before.seen_ms = producer.seen_ms
                 self._by_id[producer_id] = before
-            elif left:
-                known.batches = deque(left, BATCHES_PER_PRODUCER)
+            elif remaining:
+                producer.batches = deque(remaining, BATCHES_PER_PRODUCER)
             else:
                 del self._by_id[producer_id]
 
     def forget_before(self, wall_ms: int) -> None:
-        """Forget the producers that have appended nothing since `wall_ms`
-        (`producer.id.expiration.ms`).
+        """Forget the producers that have appended nothing since `wall_ms`.
+
+        For `producer.id.expiration.ms`.
         """
-        for producer_id in [each for each, known in self._by_id.items() if known.seen_ms < wall_ms]:
+        silent = [
+            producer_id
+            for producer_id, producer in self._by_id.items()
+            if producer.seen_ms < wall_ms
+        ]
+        for producer_id in silent:
             del self._by_id[producer_id]
 
 

@@ -22,7 +22,7 @@ EXPIRY: Key = ("expiry",)
 """The deadline of the next partitions to check."""
 INITIAL_DELAY_MS = 30_000  # after a start, as Kafka's log.initial.task.delay.ms
 PARTITIONS_PER_STEP = 1000  # partitions that one step looks at
-PAUSE_MS = 10  # between two slices
+PAUSE_MS = 10  # between two steps of one check
 
 
 class SegmentInfo(NamedTuple):
@@ -34,25 +34,25 @@ class SegmentInfo(NamedTuple):
 
 
 def expired_before(
-    spans: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, visible_to: int
+    segments: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, high_watermark: int
 ) -> int:
-    """Return the offset below which all segments of `spans` have expired at wall clock `now_ms`; 0
-    if none has.
+    """Return the offset below which all segments have expired at wall clock `now_ms`; or 0.
 
-    visible_to: the high watermark; a segment that ends behind it stays. Batches without a timestamp
-    never grow old.
+    high_watermark: a segment that ends behind it stays. Batches without a timestamp never grow old.
     """
     offset = 0
-    excess_bytes = sum(span.size_bytes for span in spans) - rules.retention_bytes
-    for span in spans:
+    excess_bytes = sum(segment.size_bytes for segment in segments) - rules.retention_bytes
+    for segment in segments:
         is_old = (
-            0 <= rules.retention_ms < now_ms - span.max_timestamp_ms and span.max_timestamp_ms >= 0
+            0 <= rules.retention_ms < now_ms - segment.max_timestamp_ms
+            and segment.max_timestamp_ms >= 0
         )
-        is_too_much = rules.retention_bytes >= 0 and excess_bytes >= span.size_bytes
-        if not span.size_bytes or span.next_offset > visible_to or not (is_old or is_too_much):
+        is_too_much = rules.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
+        is_visible = segment.next_offset <= high_watermark
+        if not segment.size_bytes or not is_visible or not (is_old or is_too_much):
             break
-        excess_bytes -= span.size_bytes
-        offset = span.next_offset
+        excess_bytes -= segment.size_bytes
+        offset = segment.next_offset
     return offset
 
 
@@ -67,15 +67,16 @@ class RetentionCheck:
         self._notes: list[Note] = []
 
     def arm_if_needed(self, now: Instant) -> None:
-        """Arm the first check once there is a topic with retention; without one there is nothing to
-        wake for.
+        """Arm the first check once there is a topic with retention.
+
+        Without one there is nothing to wake for.
         """
         if self._broker.topic_service.has_retention and EXPIRY not in self._broker.deadlines:
             interval_ms = self._broker.settings.log_retention_check_interval_ms
             self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
     def next_partitions(self, now: Instant) -> list[Partition]:
-        """Return the partitions to check now, and arm the next step."""
+        """Return the partitions to check in this step, and arm the next step."""
         broker = self._broker
         if not self._waiting:
             self._waiting = list(reversed(list(broker.partitions)))
@@ -95,11 +96,11 @@ class RetentionCheck:
         rules = topic_service.rules(partition.topic)
         if not rules.is_deleted:
             return
-        spans = [
-            SegmentInfo(each.next_offset, each.size_bytes, each.max_timestamp_ms)
-            for each in partition.log.segments()
+        segments = [
+            SegmentInfo(segment.next_offset, segment.size_bytes, segment.max_timestamp_ms)
+            for segment in partition.log.segments()
         ]
-        offset = expired_before(spans, rules, now.wall_ms, partition.high_watermark)
+        offset = expired_before(segments, rules, now.wall_ms, partition.high_watermark)
         if offset <= partition.log.start_offset:
             return
         name = f"{partition.topic.name}-{partition.index}"

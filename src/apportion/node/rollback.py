@@ -1,5 +1,4 @@
-"""The way back to a state that the files confirm: undo a failed unit of work, or all that a failed
-flush lost.
+"""The way back to a state that the files confirm, after a failed step or a failed flush.
 
 Both ways cut logs back and replay the coordinator shards whose logs were cut. They differ in how
 far they go: `undo_unit` goes to the savepoints that writers took during one unit of work
@@ -62,8 +61,7 @@ class Rollback:
         return parked
 
     def undo_unflushed(self, now: Instant) -> None:
-        """Undo every write since the last successful flush, and fail the replies that waited for
-        the next one.
+        """Undo every write since the last successful flush, and fail the replies that waited.
 
         The replies go first: an error response tells of nothing that is in doubt.
         """
@@ -95,9 +93,7 @@ class Rollback:
             self._broker.partitions.delete_logs(topic)
 
     def _fail_parked(self, parked: Iterable[Arrived]) -> None:
-        """Answer parked requests with COORDINATOR_NOT_AVAILABLE, upon which clients look for the
-        coordinator and retry.
-        """
+        """Answer parked requests with COORDINATOR_NOT_AVAILABLE, upon which clients retry."""
         for request in parked:
             self._send(
                 PendingReply(

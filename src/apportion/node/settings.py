@@ -1,4 +1,4 @@
-"""The settings of one broker, under Kafka's own names; those of its groups ride inside."""
+"""The settings of one broker, under Kafka's own names; those of its groups are a part of it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -9,20 +9,18 @@ from apportion.coord.config import GroupSettings, dotted
 from apportion.settings import Setting, bounds_fault_or_none, declared
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
-"""From the weakest to the strongest; a negative number stands for ever."""
+"""Of those that are set, the last one counts; a negative number stands for ever."""
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
 class SettingRefused(ValueError):
-    """A setting that is unknown or has a value it cannot have; the text is one sentence for the
-    user.
-    """
+    """A setting that is unknown or has a wrong value; the text is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """What a broker obeys. A field is Kafka's setting of that name with underscores for dots."""
+    """The settings of one broker. A field is Kafka's setting of that name, with underscores."""
 
     node_id: Annotated[int, Setting("The id of this broker.")] = 1
     listeners: Annotated[
@@ -118,26 +116,26 @@ class BrokerSettings:
     group: GroupSettings = field(default_factory=GroupSettings)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "BrokerSettings":
-        """The settings with `given` in place of defaults; a name may be written with dots or
-        underscores.
+    def of(cls, values: Mapping[str, Any]) -> "BrokerSettings":
+        """Return the settings with `values` in place of defaults.
 
-        Errors: SettingRefused for a name that nothing bears or a value of the wrong kind.
+        A name may be written with dots or underscores; group settings are among them.
+        Errors: SettingRefused for an unknown name or a value of the wrong kind.
         """
-        own = {each.name: each for each in fields(cls) if each.name != "group"}
-        groups = {each.name: each for each in fields(GroupSettings)}
-        mine: dict[str, Any] = {}
-        theirs: dict[str, Any] = {}
-        for name, value in given.items():
+        broker_fields = {each.name: each for each in fields(cls) if each.name != "group"}
+        group_fields = {each.name: each for each in fields(GroupSettings)}
+        broker_values: dict[str, Any] = {}
+        group_values: dict[str, Any] = {}
+        for name, value in values.items():
             key = name.replace(".", "_")
-            if key in own:
-                mine[key] = _parsed(name, value, own[key].default)
-            elif key in groups:
-                theirs[key] = _parsed(name, value, groups[key].default)
+            if key in broker_fields:
+                broker_values[key] = _parsed(name, value, broker_fields[key].default)
+            elif key in group_fields:
+                group_values[key] = _parsed(name, value, group_fields[key].default)
             else:
-                raise SettingRefused(_unknown(name, [*own, *groups]))
+                raise SettingRefused(_unknown(name, [*broker_fields, *group_fields]))
         try:
-            settings = cls(group=GroupSettings(**theirs), **mine)
+            settings = cls(group=GroupSettings(**group_values), **broker_values)
         except ValueError as error:
             raise SettingRefused(str(error)) from None
         settings._check()
@@ -145,24 +143,27 @@ class BrokerSettings:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[str]) -> "BrokerSettings":
-        """The settings that `name=value` texts give, as on a command line."""
-        given = {}
+        """Return the settings that `name=value` texts give, as on a command line.
+
+        Errors: SettingRefused.
+        """
+        values = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if not equals:
                 raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
-            given[name.strip()] = value.strip()
-        return cls.of(given)
+            values[name.strip()] = value.strip()
+        return cls.of(values)
 
     def named(self) -> dict[str, str]:
-        """Every setting by Kafka's name, its value as Kafka writes it; "" for one that leaves the
-        word to another.
+        """Return every setting by Kafka's name, its value as Kafka writes it, for DescribeConfigs.
+
+        "" stands for one that leaves the value to another setting.
         """
-        mine = {
+        values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
-        }
-        theirs = {each.name: getattr(self.group, each.name) for each in fields(self.group)}
-        return {dotted(name): _written(value) for name, value in sorted((mine | theirs).items())}
+        } | {each.name: getattr(self.group, each.name) for each in fields(self.group)}
+        return {dotted(name): _written(value) for name, value in sorted(values.items())}
 
     @property
     def retention_ms(self) -> int:
@@ -198,13 +199,13 @@ class BrokerSettings:
 
 
 def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
-    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused
-    for anything else.
+    """Return host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT.
 
     name: what the user knows the setting by.
+    Errors: SettingRefused for anything else.
     """
-    protocol, _, place = listeners.rpartition("://")
-    host, colon, port = place.rpartition(":")
+    protocol, _, address = listeners.rpartition("://")
+    host, colon, port = address.rpartition(":")
     if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit():
         raise SettingRefused(
             f"{name} must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}."
@@ -217,6 +218,7 @@ def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
+    """Return the sentence for an unknown setting, with the nearest name."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
@@ -225,7 +227,7 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
-    """`value` as the type that `default` has; texts are read as Kafka reads them."""
+    """Return `value` in the type of `default`; texts are read as Kafka reads them."""
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
@@ -245,6 +247,7 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
 
 
 def _written(value: Any) -> str:
+    """Return a setting's value as text, as Kafka writes it."""
     if value is None:
         return ""
     if isinstance(value, bool):

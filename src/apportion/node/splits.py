@@ -21,8 +21,9 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 
 
 class RequestSplit(NamedTuple):
-    """How one kind of request is split: `parts` gives (group id, request) pairs, `join` one
-    response.
+    """How one kind of request is split, and its responses are joined.
+
+    parts: returns (group id, request) pairs.
     """
 
     parts: Callable[[Any], list[tuple[str, Any]]]
@@ -30,15 +31,16 @@ class RequestSplit(NamedTuple):
 
 
 def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
-    """Return one part a group; a repeated name counts once, or a small request could ask for a huge
-    response.
+    """Return one part a group.
+
+    A repeated name counts once, or a small request could ask for a huge response.
     """
-    asked = request.include_authorized_operations
+    operations = request.include_authorized_operations
     return [
         (
             group_id,
             ConsumerGroupDescribeRequest(
-                group_ids=(group_id,), include_authorized_operations=asked
+                group_ids=(group_id,), include_authorized_operations=operations
             ),
         )
         for group_id in dict.fromkeys(request.group_ids)
@@ -46,9 +48,12 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
 
 
 def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
-    asked = request.include_authorized_operations
+    operations = request.include_authorized_operations
     return [
-        (group_id, DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=asked))
+        (
+            group_id,
+            DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=operations),
+        )
         for group_id in dict.fromkeys(request.groups)
     ]
 
@@ -65,15 +70,13 @@ def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     """Return one part a group; before version 8 the request names one group and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
-    stable, whole = (
-        request.require_stable,
-        {group.group_id: group for group in request.groups if group.topics is None},
-    )
-    # all of its offsets are told once
-    once = [group for group in request.groups if whole.get(group.group_id, group) is group]
+    # A request for all offsets of a group includes every other request for it, so it is the only
+    # one that is answered: a small request cannot ask for a huge response.
+    all_topics = {group.group_id: group for group in request.groups if group.topics is None}
+    groups = [group for group in request.groups if all_topics.get(group.group_id, group) is group]
     return [
-        (group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable))
-        for group in once
+        (group.group_id, OffsetFetchRequest(groups=(group,), require_stable=request.require_stable))
+        for group in groups
     ]
 
 

@@ -1,7 +1,6 @@
-"""What the settings of one topic come to: the values that the broker obeys, read from their texts
-once.
+"""The settings of one topic in the form that the broker uses, parsed once.
 
-It decides nothing: `node/batch_validation.py` admits batches by these rules, `node/retention.py`
+It decides nothing: `node/batch_validation.py` accepts batches by these rules, `node/retention.py`
 deletes by them, and a log is laid out by them.
 """
 
@@ -13,13 +12,14 @@ from apportion.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 CODECS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 FOREVER = -1
-"""Of `retention_ms` and `retention_bytes`: nothing is deleted for its sake."""
+"""Of `retention_ms` and `retention_bytes`: no limit."""
 
 
 class TopicRules(NamedTuple):
     """The settings of a topic that are obeyed, under Kafka's names for them.
 
     codec: the compression of every stored batch; None: the one that its producer chose.
+    before_max_ms, after_max_ms: `message.timestamp.before.max.ms` and `.after.max.ms`.
     """
 
     is_compacted: bool
@@ -42,7 +42,7 @@ class TopicRules(NamedTuple):
 
     @property
     def layout(self) -> LogSettings:
-        """How the topic's logs lie on the disk."""
+        """The settings of the topic's logs."""
         return LogSettings(
             segment_bytes=self.segment_bytes,
             index_interval_bytes=self.index_interval_bytes,
@@ -51,8 +51,8 @@ class TopicRules(NamedTuple):
 
 
 def topic_rules(values: Mapping[str, str]) -> TopicRules:
-    """Return the rules that `values` come to: every setting of a topic, checked."""
-    policies = [word.strip() for word in values["cleanup.policy"].split(",")]
+    """Return the rules by the settings of a topic: Kafka's names to checked values, all of them."""
+    policies = [policy.strip() for policy in values["cleanup.policy"].split(",")]
     return TopicRules(
         is_compacted="compact" in policies,
         is_deleted="delete" in policies,

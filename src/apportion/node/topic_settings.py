@@ -1,11 +1,15 @@
-"""Which values the settings of a topic may have. It refuses to know what they do."""
+"""The settings that a topic may have, and the values that each may take.
+
+It does not know their effects.
+"""
 
 from collections.abc import Mapping
 from re import fullmatch
 
 from apportion.errors import Code, Refused
+from apportion.settings import nearest_or_none
 
-MINIMUMS = {  # settings that are whole numbers -> the smallest that Kafka takes
+MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
     "delete.retention.ms": 0,
     "file.delete.delay.ms": 0,
     "flush.messages": 1,
@@ -31,7 +35,7 @@ INT32 = (
     "segment.index.bytes",
 )
 BOOLEAN = ("false", "true")
-CHOICES = {  # settings that are words -> those there are
+CHOICES = {  # settings that are words -> the values they may have
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
     "message.timestamp.type": ("CreateTime", "LogAppendTime"),
@@ -54,50 +58,56 @@ UNSUPPORTED = {
     "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
     "remote.storage.enable": ("false", 1, "tiered storage"),
 }
-MAX_QUOTED = 80  # how much of a wrong word is said back
+MAX_QUOTED = 80  # characters of a wrong value in an error message
 
 
-def check_settings(given: Mapping[str, str | None]) -> None:
-    """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it
-    cannot have or that asks in vain.
+def check_settings(settings: Mapping[str, str | None]) -> None:
+    """Refuse settings of a new topic that are unknown, have no or a wrong value, or no effect here.
+
+    Errors: INVALID_CONFIG.
     """
-    for name, value in given.items():
+    for name, value in settings.items():
         if (
             name not in MINIMUMS
             and name not in CHOICES
             and name not in RATIOS
             and name not in UNSUPPORTED
         ):
-            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}")
+            near = nearest_or_none(name[:MAX_QUOTED], [*MINIMUMS, *CHOICES, *RATIOS, *UNSUPPORTED])
+            hint = f"; did you mean {near}?" if near else ""
+            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}{hint}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
         if name in UNSUPPORTED:
             _check_unsupported(name, value)
             continue
-        wanted = _expected_or_none(name, value)
-        if wanted is not None:
-            raise Refused(Code.INVALID_CONFIG, f"{name} is {wanted}, not {value[:MAX_QUOTED]!r}")
+        expected = _expected_or_none(name, value)
+        if expected is not None:
+            raise Refused(Code.INVALID_CONFIG, f"{name} is {expected}, not {value[:MAX_QUOTED]!r}")
 
 
 def _check_unsupported(name: str, value: str) -> None:
+    """Refuse a value other than the default for a setting that has no effect here."""
     default, _, missing = UNSUPPORTED[name]
     if value.strip() != default:
-        shown = f"its default, {default}" if default else "empty"
-        raise Refused(Code.INVALID_CONFIG, f"{name} has to be {shown}: {missing} is not there yet")
+        expected = f"its default, {default}" if default else "empty"
+        raise Refused(
+            Code.INVALID_CONFIG, f"{name} has to be {expected}: {missing} is not there yet"
+        )
 
 
 def _expected_or_none(name: str, value: str) -> str | None:
-    """What the setting is, in words, if `value` is not that."""
+    """Return in words what the setting's values are; None if `value` is one of them."""
     if name in MINIMUMS:
-        most = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
-        is_right = (
+        maximum = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
+        is_valid = (
             fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None
-            and MINIMUMS[name] <= int(value) <= most
+            and MINIMUMS[name] <= int(value) <= maximum
         )
-        return None if is_right else f"a whole number from {MINIMUMS[name]} to {most}"
+        return None if is_valid else f"a whole number from {MINIMUMS[name]} to {maximum}"
     if name in RATIOS:
         return None if _is_ratio(value) else "a number from 0 to 1"
-    if name == "cleanup.policy":  # none at all is a policy as well: nothing is ever deleted
+    if name == "cleanup.policy":  # may be empty, as in Kafka: then nothing is ever deleted
         words = [word.strip() for word in value.split(",")] if value.strip() else []
     else:
         words = [value.lower() if CHOICES[name] == BOOLEAN else value]
@@ -109,8 +119,9 @@ def _expected_or_none(name: str, value: str) -> str | None:
 
 
 def config_type(name: str) -> int:
-    """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64,
-    6 float64, 7 list.
+    """Return the type of a topic's setting in Kafka's numbers, for DescribeConfigs.
+
+    1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list.
     """
     if name in MINIMUMS:
         return 3 if name in INT32 else 5

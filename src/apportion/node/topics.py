@@ -21,7 +21,7 @@ from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, i
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
-DEFAULT_COUNT = -1  # asks for num.partitions
+DEFAULT_COUNT = -1  # a partition count that stands for num.partitions
 MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
@@ -54,8 +54,9 @@ OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "produc
 
 
 class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker: its name, its value, and where the value comes from
-    (Kafka's numbers).
+    """One setting of a topic or broker, for DescribeConfigs and CreateTopics.
+
+    source: where the value comes from, in Kafka's numbers.
     """
 
     name: str
@@ -64,25 +65,24 @@ class ConfigEntry(NamedTuple):
 
 
 class TopicService:
-    """All topics with ids, partition counts and settings; also the cluster id and the next producer
-    id.
+    """All topics with ids, partition counts and settings; the cluster id and the next producer id.
 
     Every change is recorded in the metadata log, durable at `flush_seq`. The logs of a deleted
     topic are deleted after that.
     """
 
     __slots__ = (
+        "_delayed_fetches",
         "_deleted",
         "_durable_bytes",
+        "_flush_gate",
         "_flushing_bytes",
         "_flushing_deleted",
-        "_journal",
-        "_last_ids",
         "_metadata_log",
         "_partitions",
+        "_producer_ids",
         "_rules",
         "_settings",
-        "_waits",
         "flush_seq",
         "has_retention",
     )
@@ -97,16 +97,16 @@ class TopicService:
     ) -> None:
         self._metadata_log = metadata_log
         self._settings = settings
-        self._journal = flush_gate
+        self._flush_gate = flush_gate
         self._partitions = partitions
-        self._waits = delayed_fetches
+        self._delayed_fetches = delayed_fetches
         self._rules: dict[TopicId, TopicRules] = {}
-        # some topic, which may be gone by now, has records deleted by age or size
+        # a topic, perhaps one deleted since, has retention: its records are deleted by age or size
         self.has_retention = False
         self._deleted: list[Topic] = []
         self._flushing_deleted: list[Topic] = []
         self._durable_bytes = self._flushing_bytes = 0
-        self._last_ids = (0, 0)  # the next producer id, and the end of the block it is from
+        self._producer_ids = (0, 0)  # the next producer id, and the end of the block it is from
         self.flush_seq = 0
 
     @property
@@ -121,12 +121,13 @@ class TopicService:
 
     @property
     def cut_bytes(self) -> int:
-        """How much at the end of the catalog could not be read at the start."""
+        """How many bytes at the end of the catalog could not be read at the start."""
         return self._metadata_log.truncated_bytes
 
     def finish_recovery(self, fresh: bytes) -> None:
-        """Make a cluster id of `fresh` if there is none, and put the metadata log into the next
-        flush.
+        """Give a new data directory its cluster id, and put the metadata log into the next flush.
+
+        fresh: 16 random bytes for the id.
         """
         if self._metadata_log.cluster_id is None:
             self._metadata_log.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
@@ -134,11 +135,9 @@ class TopicService:
         self._wrote()
 
     def cut_back(self) -> list[Topic]:
-        """Return to the topics on the disk after a refused flush; return the topics that are
-        lost.
-        """
+        """Return to the topics on the disk after a failed flush, and return the lost topics."""
         before = self.topics
-        self._deleted, self._flushing_deleted, self._last_ids = [], [], (0, 0)
+        self._deleted, self._flushing_deleted, self._producer_ids = [], [], (0, 0)
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
@@ -160,21 +159,24 @@ class TopicService:
             for topic_id, rules in self._rules.items()
             if self.topics.with_id(topic_id) is not None
         }
-        self._last_ids = (0, 0)
+        self._producer_ids = (0, 0)
         self._wrote()
 
     def validate(
         self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes
     ) -> Topic:
-        """Return the topic as it would be created, with the id `fresh`. Errors: Kafka's for
-        CreateTopics.
+        """Return the topic as it would be created, with the id `fresh`, for CreateTopics.
+
+        Errors: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, POLICY_VIOLATION,
+        INVALID_CONFIG, as in Kafka.
         """
         if self.topics.named(name) is not None:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
         check_name(name)
-        shadow = name.replace(".", "_")
+        # Kafka's metric names replace dots by underscores, so it refuses such names, too.
+        metric_name = name.replace(".", "_")
         for other in self.topics:
-            if other.name.replace(".", "_") == shadow:
+            if other.name.replace(".", "_") == metric_name:
                 raise Refused(
                     Code.INVALID_TOPIC_EXCEPTION,
                     f"{name} and {other.name} differ only in '.' and '_'",
@@ -191,7 +193,7 @@ class TopicService:
 
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Create the topic; it is durable at `flush_seq`."""
-        self._journal.begin_write(self)
+        self._flush_gate.begin_write(self)
         self._partitions.make_directory(topic)
         self._metadata_log.create_topic(
             topic, {name: value for name, value in config.items() if value is not None}
@@ -200,8 +202,9 @@ class TopicService:
         self._wrote()
 
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
-        """Create a topic that Metadata asked for, with default settings; return None if that is not
-        allowed.
+        """Create a topic that a Metadata request names, with default settings.
+
+        Returns None if the name is not allowed.
         """
         if name == OFFSETS_TOPIC:
             return self.ensure_offsets_topic(fresh)
@@ -229,12 +232,15 @@ class TopicService:
         return self.topics.named(OFFSETS_TOPIC)
 
     def delete(self, topic: Topic) -> None:
-        """Delete the topic; its logs follow when that is durable."""
+        """Delete the topic, for DeleteTopics; its logs follow when that is durable.
+
+        Errors: INVALID_REQUEST for an internal topic, TOPIC_DELETION_DISABLED.
+        """
         if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
-        self._journal.begin_write(self)
+        self._flush_gate.begin_write(self)
         self._metadata_log.delete_topic(topic.name)
         self._rules.pop(topic.id, None)
         self._deleted.append(topic)
@@ -242,37 +248,41 @@ class TopicService:
         self._wrote()
 
     def grow(self, topic: Topic, count: int) -> None:
-        """Give the topic `count` partitions."""
+        """Raise the topic's partition count to `count`, for CreatePartitions.
+
+        Errors: INVALID_REQUEST for an internal topic, POLICY_VIOLATION.
+        """
         if topic.name in INTERNAL_TOPICS:
             raise Refused(
                 Code.INVALID_REQUEST,
-                f"the number of partitions of {topic.name} places the groups and cannot change",
+                f"the partition count of {topic.name} decides where groups are and cannot change",
             )
         check_new_partitions(count - topic.partitions)
-        self._journal.begin_write(self)
+        self._flush_gate.begin_write(self)
         self._metadata_log.add_partitions(topic.name, count)
         self._wrote()
 
     def allocate_producer_id(self) -> int:
         """Return a producer id that was never given out; that is durable at `flush_seq`."""
-        following, end = self._last_ids
-        if following == end:
-            self._journal.begin_write(self)
+        next_id, end = self._producer_ids
+        # a crash loses the rest of a block, so an id is never given out twice
+        if next_id == end:
+            self._flush_gate.begin_write(self)
             block = self._metadata_log.claim_producer_ids(PRODUCER_ID_BLOCK)
-            following, end = block.start, block.stop
+            next_id, end = block.start, block.stop
             self._wrote()
-        self._last_ids = (following + 1, end)
-        return following
+        self._producer_ids = (next_id + 1, end)
+        return next_id
 
     def config_entries(
-        self, name: str, given: Mapping[str, str | None] | None = None
+        self, name: str, new_settings: Mapping[str, str | None] | None = None
     ) -> list[ConfigEntry]:
-        """Return every setting of a topic with its source: its own (1), the broker's (4) or the
-        default (5).
+        """Return every setting of a topic with its source, for DescribeConfigs and CreateTopics.
 
-        given: the settings of a topic that does not exist yet.
+        The source is its own (1), the broker's (4) or the default (5).
+        new_settings: the settings of a topic that does not exist yet.
         """
-        own = self._metadata_log.config_of(name) if given is None else given
+        own = self._metadata_log.config_of(name) if new_settings is None else new_settings
         settings = self._settings
         is_offsets = name == OFFSETS_TOPIC
         from_broker = {
@@ -287,24 +297,25 @@ class TopicService:
             ),
             "segment.ms": str(settings.roll_ms),
         }
-        found = []
+        entries = []
         for key, default in TOPIC_SETTINGS.items():
             value = own.get(key)
             if value is not None:
-                found.append(ConfigEntry(key, value, 1))
+                entries.append(ConfigEntry(key, value, 1))
             elif from_broker.get(key, default) != default:
-                found.append(ConfigEntry(key, from_broker[key], 4))
+                entries.append(ConfigEntry(key, from_broker[key], 4))
             else:
-                found.append(ConfigEntry(key, default, 5))
-        return found
+                entries.append(ConfigEntry(key, default, 5))
+        return entries
 
     def rules(self, topic: Topic) -> TopicRules:
-        """Return the topic's settings in the form that the broker uses; they cannot be altered, so
-        they are parsed once.
+        """Return the topic's settings in the form that the broker uses.
+
+        They cannot be altered, so they are parsed once.
         """
         rules = self._rules.get(topic.id)
         if rules is None:
-            values = {each.name: each.value for each in self.config_entries(topic.name)}
+            values = {entry.name: entry.value for entry in self.config_entries(topic.name)}
             rules = self._rules[topic.id] = topic_rules(values)
         return rules
 
@@ -321,24 +332,24 @@ class TopicService:
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""
         self._durable_bytes = self._flushing_bytes
-        dropped, self._flushing_deleted = self._flushing_deleted, []
-        for topic in dropped:
+        deleted, self._flushing_deleted = self._flushing_deleted, []
+        for topic in deleted:
             self._partitions.delete_logs(topic)
 
     def _wake_fetches(self, topic: Topic) -> None:
         for index in range(topic.partitions):
-            self._waits.partition_changed(IdPartition(topic.id, index))
+            self._delayed_fetches.partition_changed(IdPartition(topic.id, index))
 
     def _wrote(self) -> None:
-        self.flush_seq = self._journal.wrote(self)
+        self.flush_seq = self._flush_gate.wrote(self)
 
 
-def check_new_partitions(more: int) -> None:
+def check_new_partitions(count: int) -> None:
     """Refuse to create more partitions at once than Kafka would. Errors: POLICY_VIOLATION."""
-    if more > MAX_NEW_PARTITIONS:
+    if count > MAX_NEW_PARTITIONS:
         raise Refused(
             Code.POLICY_VIOLATION,
-            f"{more} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made",
+            f"{count} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made",
         )
 
 

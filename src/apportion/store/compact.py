@@ -59,8 +59,9 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return True if more than DIRTY_RATIO of the closed segments before `before_offset` was never
-    cleaned.
+    """Return whether more than DIRTY_RATIO of the closed segments was never cleaned.
+
+    Only those that end before `before_offset` count.
     """
     closed = log.closed_segments(before_offset)
     dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)
@@ -68,11 +69,11 @@ def is_dirty_enough(log: Log, before_offset: int) -> bool:
 
 
 def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator[CleanerPause]:
-    """Clean the closed segments that end before `before_offset`, which are durable; a generator of
-    pauses.
+    """Clean the closed segments that end before `before_offset`; yield where it may pause.
 
-    Tombstones older than `tombstones_since_ms` are dropped. The log may grow meanwhile; nothing
-    else may change it. Closing the generator early, DiskError and Damaged leave the log as it was.
+    Those segments must be durable. Tombstones older than `tombstones_since_ms` are dropped. The log
+    may grow meanwhile; nothing else may change it. Closing the generator early, DiskError and
+    Damaged leave the log as it was.
     """
     last: dict[bytes | None, int] = {}
     segments = yield from _build_offset_map(log.closed_segments(before_offset), last)
@@ -126,9 +127,7 @@ def _build_offset_map(
 def _copy_retained(
     segments: Sequence[Segment], cleaned: Segment, is_retained: IsRetained
 ) -> Iterator[CleanerPause]:
-    """Write the retained records of all segments to `cleaned`, which then covers all their
-    offsets.
-    """
+    """Write the retained records of all segments to `cleaned`, which then covers their offsets."""
     retained: list[Record] = []
     read_bytes = held_bytes = 0
     last_offset = cleaned.next_offset - 1
@@ -150,9 +149,7 @@ def _copy_retained(
 
 
 def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
-    """Append a batch to `cleaned` that covers the offsets up to `last_offset` and has these
-    records.
-    """
+    """Append a batch with these records to `cleaned`; it covers the offsets to `last_offset`."""
     base_offset = cleaned.next_offset
     batch = encode_records(
         retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset
@@ -165,7 +162,7 @@ def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
     """Yield records, last offset and size in bytes of every batch.
 
-    Raises Damaged for bytes that are no batch and for a transactional one.
+    Errors: Damaged for bytes that are no batch, and for a transactional batch.
     """
     for position in segment.batches(segment.base_offset):
         view = segment.view(position)

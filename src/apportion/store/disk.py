@@ -1,4 +1,4 @@
-"""The port to the disk: what the store asks of it, and the errors it may raise.
+"""The port to the disk: the operations that the store needs, and the errors that they may raise.
 
 A machine's step reads and writes through the port at memory speed; only a driver calls `sync`.
 Paths are relative to the root, with "/" between their parts; "." is the root itself.
@@ -32,25 +32,29 @@ def parent_of(path: str) -> str:
 
 
 class Disk(Protocol):
-    """The operations of a disk. Nothing is durable until `sync` has returned for the file and its
-    directory.
+    """The operations of a disk.
+
+    Nothing is durable until `sync` has returned for the file and its directory.
     """
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write `data` at byte `at` of the file, created if need be; bytes before `at` do not
-        change.
+        """Write `data` at byte `at` of the file, created if need be.
+
+        Bytes before `at` do not change.
         """
         ...
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Give the file this size, created if need be; new bytes are zero. No view may reach beyond
-        it.
+        """Give the file this size, created if need be; new bytes are zero.
+
+        No view may reach beyond it.
         """
         ...
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return these bytes without a copy; the view stays valid through appends, resizes beyond
-        it and deletes.
+        """Return these bytes without a copy.
+
+        The view stays valid through appends, resizes beyond it and deletes.
         """
         ...
 
@@ -75,17 +79,19 @@ class Disk(Protocol):
         ...
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace a file; readers see all of `data` or none, but a crash may still tear
-        it.
+        """Create or replace a file as a whole.
+
+        Readers see all of `data` or none, but a crash may still tear it.
         """
         ...
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make the content of these files and the names in these directories durable; skip missing
-        paths.
+        """Make the content of these files and the names in these directories durable.
+
+        Missing paths are skipped.
         """
         ...
 
     def is_synced(self, path: str) -> bool:
-        """Return True if the file was synced since its last change by this disk object."""
+        """Return whether the file was synced since its last change by this disk object."""
         ...

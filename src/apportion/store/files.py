@@ -53,7 +53,7 @@ class _OpenFile:
 
 
 class RealDisk:
-    """A directory of the machine. Stepped by one thread at a time, while `sync` may run in another.
+    """A directory of the machine, used by one thread at a time, while `sync` may run in another.
 
     Files are opened on their first use; the least recently used are closed again, unless they wait
     for a sync.
@@ -75,7 +75,10 @@ class RealDisk:
             raise DiskError("make the directory", self.root, error) from error
 
     def lock(self) -> None:
-        """Lock the root against other brokers until `close`; DiskError if one has it."""
+        """Lock the root against other brokers until `close`.
+
+        Errors: DiskError if another broker has it.
+        """
         path = self._absolute_path(".lock")
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -234,7 +237,7 @@ class RealDisk:
             sync.result()
 
     def is_synced(self, path: str) -> bool:
-        """Return True if the file was synced since its last change."""
+        """Return whether the file was synced since its last change."""
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
 
@@ -242,6 +245,7 @@ class RealDisk:
         return os.path.join(self.root, path)
 
     def _sync(self, path: str) -> None:
+        """Sync one file or directory, in a thread of the pool."""
         with self._lock:
             change = self._changed.get(path, 0)
             # its descriptor has seen every write, so it also reports every lost one
@@ -272,6 +276,7 @@ class RealDisk:
             self._synced.pop(path, None)
 
     def _file(self, path: str, create: bool = False) -> _OpenFile:
+        """Return the open file, opened if needed; close idle ones above the limit."""
         file = self._open.get(path)
         if file is not None:
             self._open.move_to_end(path)

@@ -1,7 +1,7 @@
 """The sparse index of a segment by offset and by time, and the seal of a finished segment.
 
-An index answers with a position at or before the batch that is looked for; the reader walks on from
-there, batch by batch.
+An index returns a position at or before the requested batch; the reader walks on from there, batch
+by batch.
 """
 
 from array import array
@@ -20,8 +20,9 @@ WORD = 8
 
 
 class Index:
-    """For some batches in order: base offset, position, and the largest timestamp of all batches
-    before it.
+    """The positions of some batches of a segment, in order.
+
+    For each: base offset, position in the file, and the largest timestamp of all batches before it.
     """
 
     __slots__ = ("ceilings", "offsets", "positions")
@@ -42,9 +43,7 @@ class Index:
         return self._position(bisect_left(self.ceilings, timestamp_ms))
 
     def below(self, offset: int, position: int) -> int:
-        """Return a position up to `position` such that every batch before it ends below
-        `offset`.
-        """
+        """Return a position up to `position`; every batch before it ends below `offset`."""
         return self._position(
             min(bisect_right(self.offsets, offset), bisect_right(self.positions, position))
         )
@@ -89,8 +88,9 @@ class Seal(NamedTuple):
 
 
 def encode_seal(seal: Seal, index: Index) -> bytes:
-    """Encode seal and index as the content of a file with a CRC, in the byte order of this
-    machine.
+    """Encode seal and index as the content of a file with a CRC.
+
+    It is in the byte order of this machine.
     """
     words = array("q", (CLEAN_MAGIC if seal.is_clean else MAGIC, *seal[:3], len(index.offsets)))
     words.extend(index.offsets)
@@ -115,7 +115,7 @@ def decode_seal_or_none(view: memoryview) -> Seal | None:
 
 
 def index_beside_seal(view: memoryview) -> Index:
-    """Return the index in `view`, read in place; `view` is known to hold a seal."""
+    """Return the index in `view`, read in place; `view` must hold a seal."""
     words = view.cast("q")
     entries = words[4]
     return Index(*(words[5 + entries * i : 5 + entries * (i + 1)] for i in range(3)))

@@ -1,8 +1,7 @@
-"""The log of one partition: segments of record batches, appended at the end and read from any
-offset.
+"""The log of one partition: segments of record batches, appended at the end.
 
-A log knows offsets and bytes. What is durable, who may see it and which offsets a batch gets is
-decided by the node.
+It can be read from any offset. A log knows offsets and bytes. What is durable, who may see it and
+which offsets a batch gets is decided by the node.
 """
 
 from bisect import bisect_right
@@ -32,10 +31,10 @@ memory.
 
 
 class Log:
-    """Record batches at ascending offsets, in segments. A directory and its files are made by the
-    first append.
+    """Record batches at ascending offsets, in segments.
 
-    cut_bytes: how much a crash had left half written, and the start threw away.
+    The directory and its files are created by the first append.
+    truncated_bytes: how much a crash had left half written, and the start cut off.
     """
 
     __slots__ = (
@@ -72,20 +71,17 @@ class Log:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
-        """The log in `directory`, or an empty one, after whatever a crash left half written is cut
-        away.
+        """Return the log in `directory`, or an empty one, without what a crash left half written.
 
-        What it holds then is readable but not yet known to be durable, nor is what was cut away for
-        ever gone: sync `unsynced_paths` before the first append, and before anybody is shown
-        anything. Damaged, DiskError.
+        What it holds then is readable but not yet known to be durable, nor is what was cut off gone
+        for ever: sync `unsynced_paths` before the first append, and before anything is shown.
+        Errors: Damaged, DiskError.
         """
         return cls(disk, directory, settings or LogSettings())
 
     @property
     def start_offset(self) -> int:
-        """The log start offset: the first that can be read; equal to `next_offset` in an empty
-        log.
-        """
+        """The log start offset: the first that can be read; `next_offset` in an empty log."""
         return max(
             self._segments[0].base_offset if self._segments else 0,
             self._starts[-1] if self._starts else 0,
@@ -118,8 +114,7 @@ class Log:
             self._unsynced[segment.path] = None
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Return whole batches from the one with `offset` on, none with an offset from
-        `before_offset` on.
+        """Return whole batches from the one with `offset` on, all below `before_offset`.
 
         As many as fit into `max_bytes`, but the first always; never more than one segment holds. No
         byte is copied: the view shows the file, and stays valid whatever becomes of the log.
@@ -130,11 +125,10 @@ class Log:
         return self._segments[at].read(offset, max_bytes, before_offset)
 
     def offset_at_time(self, timestamp_ms: int, before_offset: int) -> tuple[int, int] | None:
-        """Return offset and timestamp of the first record at or after that time, before
-        `before_offset` (ListOffsets).
+        """Return offset and timestamp of the first record at or after that time (for ListOffsets).
 
-        A batch that cannot be decoded, or holds too much to look into, answers with its first
-        offset and its largest timestamp.
+        Returns None if there is none before `before_offset`. For a batch that cannot be decoded, or
+        is too large to decompress, it returns the first offset and the largest timestamp.
         """
         start_offset = self.start_offset
         for segment in self._segments:
@@ -152,10 +146,10 @@ class Log:
         return None
 
     def largest_timestamp_ms(self, before_offset: int) -> int:
-        """Return the largest timestamp of the batches that begin before `before_offset`; NEVER
-        without one.
+        """Return the largest timestamp of the batches that begin before `before_offset`.
 
-        Of a batch in which the log begins, only what can be read counts.
+        NEVER if there are none. Of a batch in which the log begins, only the readable records
+        count.
         """
         largest_ms, start_offset = NEVER, self.start_offset
         for segment in self._segments:
@@ -181,8 +175,9 @@ class Log:
                 yield from map(segment.view, segment.batches(from_offset))
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable; each
-        only once.
+        """Return the files and directories to sync so that all changes so far are durable.
+
+        Each is returned only once.
         """
         self._seal_durable_segments()
         paths = tuple(self._unsynced)
@@ -190,14 +185,13 @@ class Log:
         return paths
 
     def segments(self) -> tuple[Segment, ...]:
-        """The segments in order; the last one takes more batches. To be looked at, never to be
-        changed.
-        """
+        """Return the segments in order, for inspection only; the last one takes more batches."""
         return tuple(self._segments)
 
     def roll_segment(self) -> None:
-        """Start a new, empty segment, so that all before it can be deleted. After a DiskError
-        nothing is lost.
+        """Start a new, empty segment, so that all before it can be deleted (retention).
+
+        After a DiskError nothing is lost.
         """
         if self._segments and self._segments[-1].size_bytes:
             following = self._next_segment()
@@ -205,8 +199,9 @@ class Log:
             self._segments.append(following)
 
     def raise_start_offset(self, offset: int) -> None:
-        """Raise the log start offset (DeleteRecords, retention). After a DiskError nothing has
-        changed.
+        """Raise the log start offset, for DeleteRecords and retention.
+
+        After a DiskError nothing has changed.
         """
         if offset > self.start_offset:
             self._disk.resize(self._start_path(offset), 0)
@@ -214,8 +209,9 @@ class Log:
             self._unsynced[self._directory] = None
 
     def delete_before(self, start_offset: int) -> None:
-        """What stands below `start_offset`, which is durably the start, has left the disk, but for
-        the segment that is written.
+        """Delete the segments below `start_offset`, which must be durable as the log start offset.
+
+        The active segment stays. What the disk refuses to delete is tried again by a later call.
         """
         if not self._starts:
             return
@@ -236,8 +232,9 @@ class Log:
                 self.delete_leftovers()
 
     def delete(self) -> None:
-        """Delete all files and the directory; durable once `unsynced_paths` is. Views stay
-        valid.
+        """Delete all files and the directory; durable once `unsynced_paths` is.
+
+        Views stay valid.
         """
         names = self._disk.list_dir(self._directory)
         for name in names:
@@ -247,12 +244,12 @@ class Log:
         self._unsynced = {parent_of(self._directory): None}
 
     def truncated(self, next_offset: int, start_offset: int) -> "Log":
-        """The log as its files now say, after everything from `next_offset` on was thrown away;
-        this one is not used again.
+        """Return the log as its files are after everything from `next_offset` on was cut off.
 
-        It begins where it did when that was `start_offset`. For a disk that refused a sync: what
-        was written since the last one is in nobody's view and may never reach the disk. Or after an
-        append broke off: then the files say more than this log knows.
+        This object must not be used again. The new log begins at `start_offset`.
+        For a disk that refused a sync: what was written since the last one is visible to nobody and
+        may never reach the disk. Also after an append that failed halfway: then the files hold more
+        than this log knows.
         """
         found = Log(self._disk, self._directory, self._settings)
         for segment in found._segments:
@@ -293,16 +290,18 @@ class Log:
         )
 
     def new_cleaned_segment(self, base_offset: int) -> Segment:
-        """Return an empty segment for a cleaning to write; it is no part of the log, and recovery
-        deletes it.
+        """Return an empty segment for a cleaning to write.
+
+        It is no part of the log yet, and recovery would delete it.
         """
         cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
         return cleaned
 
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Finish `cleaned`; once `unsynced_paths` is durable it may replace `old`, the first
-        segments.
+        """Finish `cleaned`, so that it may replace `old`, the first segments.
+
+        It may once `unsynced_paths` is durable.
         """
         cleaned.finish()
         old[0].unseal()
@@ -321,9 +320,7 @@ class Log:
         self._unsynced[self._directory] = None
 
     def discard_segment(self, cleaned: Segment) -> None:
-        """Delete a cleaned segment that replaced nothing; if the disk fails, recovery deletes
-        it.
-        """
+        """Delete a cleaned segment that replaced nothing; recovery does it if the disk fails."""
         with suppress(DiskError):
             self._disk.delete(cleaned.path)
 
@@ -333,7 +330,7 @@ class Log:
         return bool(self._leftovers)
 
     def delete_leftovers(self) -> None:
-        """Delete leftovers; what replaced them must be durable by now."""
+        """Delete the files of replaced and deleted segments; their replacement must be durable."""
         while self._leftovers:
             self._leftovers[-1].delete()
             self._leftovers.pop()
@@ -346,7 +343,7 @@ class Log:
         self._segments.append(segment)
 
     def _next_segment(self) -> Segment:
-        """Finish the last segment and return an empty one to follow it."""
+        """Finish the last segment, and return an empty one to follow it."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
         ended = self._segments[-1] if self._segments else None
         if ended is None:
@@ -377,8 +374,9 @@ class Log:
 def _record_timestamps(
     batch: BatchPosition, view: memoryview, from_offset: int
 ) -> Iterable[tuple[int, int]]:
-    """Return (offset, timestamp) of each record from `from_offset` on, or one pair for a batch that
-    is not decoded.
+    """Return (offset, timestamp) of each record from `from_offset` on.
+
+    For a batch that is not decoded, one pair: its first offset and its largest timestamp.
     """
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):

@@ -1,5 +1,6 @@
-"""A disk in memory that can lose its unsynced content: for tests, the simulator and a broker
-without a directory.
+"""A disk in memory that can lose its unsynced content.
+
+For tests, the simulator and a broker without a directory.
 """
 
 from collections.abc import Iterable
@@ -50,8 +51,9 @@ class _Content:
 
 
 class MemoryDisk:
-    """A disk in memory that knows what it would lose. `room_bytes`: what may still be appended
-    before it is full; None: no end.
+    """A disk in memory that knows which of its content a crash would lose.
+
+    free_bytes: how many bytes may still be appended before it is full; None: no limit.
     """
 
     def __init__(self) -> None:
@@ -148,7 +150,7 @@ class MemoryDisk:
                 }
 
     def is_synced(self, path: str) -> bool:
-        """Return True if the file was synced since its last change."""
+        """Return whether the file was synced since its last change."""
         content = self._names.get(path)
         return content is not None and content.synced
 

@@ -1,4 +1,4 @@
-"""The broker's metadata log: topics with their configuration, the cluster id, the next producer id.
+"""The broker's metadata log: topics with their configuration, cluster id, next producer id.
 
 An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
 applied by the function that a start uses for replay. It draws no ids and validates nothing: the
@@ -21,10 +21,9 @@ Change = dict[str, Any]
 
 
 class MetadataLog:
-    """The topics of this broker with their configuration, the cluster id, and the producer ids
-    handed out.
+    """The topics of this broker with their configuration, the cluster id and used producer ids.
 
-    cut_bytes: how much at the end of the file could not be read, and the start threw away.
+    truncated_bytes: how much at the end of the file could not be read, and the start cut off.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -41,10 +40,10 @@ class MetadataLog:
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
-        """Replay the file, or begin with an empty one; cut away a line that a crash left half
-        written.
+        """Replay the file, or begin with an empty one; cut off a half-written last line.
 
-        Damaged, with file and line, if a line that cannot be read has readable lines behind it.
+        Errors: Damaged, with file and line, if a line that cannot be read has readable lines behind
+        it.
         """
         catalog = cls(disk)
         size = disk.size(PATH)
@@ -77,8 +76,9 @@ class MetadataLog:
         return self._cluster_id
 
     def config_of(self, name: str) -> dict[str, str]:
-        """Return the topic's own configuration by Kafka's names; {} for defaults alone, or no such
-        topic.
+        """Return the topic's own configuration by Kafka's names.
+
+        {} if it has defaults alone, or does not exist.
         """
         return dict(self._configs.get(name, {}))
 
@@ -111,16 +111,18 @@ class MetadataLog:
         self._record({"change": "name cluster", "cluster": cluster_id})
 
     def claim_producer_ids(self, count: int) -> range:
-        """Return this many fresh producer ids; once the change is durable no start hands them out
-        again.
+        """Return this many fresh producer ids.
+
+        Once the change is durable no start gives them out again.
         """
         first = self._next_producer_id
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable; each
-        only once.
+        """Return the files and directories to sync so that all changes so far are durable.
+
+        Each is returned only once.
         """
         paths = tuple(self._unsynced)
         self._unsynced.clear()
@@ -132,8 +134,9 @@ class MetadataLog:
         return self._size_bytes
 
     def truncated(self, size_bytes: int) -> "MetadataLog":
-        """Truncate the file to `size_bytes` and return it replayed; this object must not be used
-        again.
+        """Truncate the file to `size_bytes`, and return the log replayed from it.
+
+        This object must not be used again.
         """
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
@@ -191,7 +194,10 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
-    """Yield number, end and change of every line up to the last one that is whole and right."""
+    """Yield number, end and change of every line up to the last one that is whole and right.
+
+    Errors: Damaged if a line that cannot be read has readable lines behind it.
+    """
     end, unreadable = 0, 0
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
         end += len(line) + 1

@@ -39,9 +39,11 @@ START = ".start"
 class RecoveredLog(NamedTuple):
     """The outcome of a recovery.
 
-    segments: in order, whole. unsealed: those of them that were read and checked. leftovers: files
-    whose records are deleted or stand elsewhere. start_offsets: where the log was told to begin,
-    the last one counts. truncated_bytes: how much was cut away, without zeros at the end.
+    segments: in order, whole.
+    unsealed: those of them that were read and checked.
+    leftovers: segments whose records are deleted, or are in another segment.
+    start_offsets: the log start offsets that have a file; the last one counts.
+    truncated_bytes: how much was cut off, without zeros at the end.
     """
 
     segments: list[Segment]
@@ -54,7 +56,7 @@ class RecoveredLog(NamedTuple):
 def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
     """Recover the log in `directory`, ready for appends; no segments if there is none.
 
-    Raises Damaged if a sealed segment has another size than when it was sealed, or a file is
+    Errors: Damaged if a sealed segment has another size than when it was sealed, or a file is
     missing.
     """
     names = disk.list_dir(directory)
@@ -98,11 +100,10 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
 
 
 def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
-    """Add the valid batches of the file to `segment`, truncate the file behind them, return the
-    bytes cut.
+    """Add the valid batches of the file to `segment`, and truncate the file behind them.
 
-    Valid: whole, right in CRC and counts, and with ascending offsets. Zeros at the end are not
-    counted, for they are preallocated space.
+    Returns how many bytes were cut off. Zeros at the end are not counted, for they are preallocated
+    space. Valid: whole, right in CRC and counts, and with ascending offsets.
     """
     size = disk.size(segment.path)
     view = disk.view(segment.path, 0, size)

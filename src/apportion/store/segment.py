@@ -28,13 +28,12 @@ CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the pla
 
 
 class LogSettings(NamedTuple):
-    """The layout of a log: Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`, and
-    our own.
+    """The settings of a log: `segment.bytes`, `index.interval.bytes`, `segment.ms`, and our own.
 
     growth_bytes: a file that is written grows by steps of this size, so that most syncs need not
-    record a new size.
+        record a new size.
     segment_ms: by how much the timestamps of a segment's batches may be later than that of its
-    first one.
+        first one.
     """
 
     segment_bytes: int = 1 << 30
@@ -44,9 +43,7 @@ class LogSettings(NamedTuple):
 
 
 class BatchPosition(NamedTuple):
-    """A batch in a segment: the bytes from `start` to `end`, and its offsets and time from its
-    header.
-    """
+    """A batch in a segment: the bytes from `start` to `end`, with facts from its header."""
 
     start: int
     end: int
@@ -56,8 +53,7 @@ class BatchPosition(NamedTuple):
 
 
 class Segment:
-    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes`
-    of the file.
+    """The batches from `base_offset` to before `next_offset`: the first `size_bytes` of a file.
 
     is_clean: a cleaning has made it, so it holds each key once.
     """
@@ -109,7 +105,7 @@ class Segment:
 
     @property
     def index(self) -> Index:
-        """Where batches begin."""
+        """The index of where batches begin, read from beside the seal if there is one."""
         if self._index_or_none is not None:
             return self._index_or_none
         return index_beside_seal(
@@ -154,7 +150,7 @@ class Segment:
         self._finished = True
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
-        """Return True if a batch of this size and largest timestamp belongs into a new segment."""
+        """Return whether a batch of this size and largest timestamp belongs into a new segment."""
         if self._finished or not self.size_bytes:
             return self._finished
         # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old
@@ -166,8 +162,9 @@ class Segment:
         return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Return whole batches from the one with `offset` on, within this segment; see
-        `Log.read`.
+        """Return whole batches from the one with `offset` on, within this segment.
+
+        See `Log.read`.
         """
         first = next(self.batches(offset), None)
         if first is None or first.last_offset >= before_offset:
@@ -210,8 +207,9 @@ class Segment:
         return True
 
     def seal(self) -> None:
-        """Write the seal: the next start believes it and reads no batch. The file must be
-        durable.
+        """Write the seal: the next start believes it and reads no batch.
+
+        The file must be durable.
         """
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
@@ -243,8 +241,9 @@ class Segment:
         return True
 
     def _preallocate(self, end: int) -> None:
-        """Preallocate the file up to `end` and one step more, so that most syncs need no new file
-        size.
+        """Preallocate the file up to `end` and one step more.
+
+        Most syncs then need not record a new file size.
         """
         step = self._settings.growth_bytes
         if step:
@@ -253,6 +252,10 @@ class Segment:
             self._file_bytes = room
 
     def _scan(self, position: int) -> Iterator[BatchPosition]:
+        """Yield the batches from a position on that is the start of one.
+
+        Errors: Damaged for bytes that are no batch.
+        """
         view = (
             self._disk.view(self.path, position, self.size_bytes)
             if position < self.size_bytes

@@ -1,5 +1,7 @@
-"""CreateTopics, DeleteTopics, CreatePartitions: one answer for each topic, and nothing shown before
-it is on the disk.
+"""CreateTopics, DeleteTopics and CreatePartitions: one result for each topic.
+
+Versions: CreateTopics 2-7, DeleteTopics 1-6 (6: topic ids), CreatePartitions 0-3. The response
+waits until the changes are on the disk.
 """
 
 from collections import Counter
@@ -34,16 +36,17 @@ FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic 
 
 
 def create_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Create the topics, each with a new id; with `validate_only` only check whether that is
-    possible.
+    """Handle CreateTopics: create the topics, each with a new id.
+
+    With `validate_only` only check whether that is possible. The errors are those of each topic.
     """
     request: CreateTopicsRequest = arrived.request
-    times = Counter(topic.name for topic in request.topics)
+    counts = Counter(topic.name for topic in request.topics)
     return Answer(
         CreateTopicsResponse(
             topics=tuple(
                 _create_topic(broker, topic, request.validate_only, arrived)
-                if times[topic.name] == 1
+                if counts[topic.name] == 1
                 else _create_topic_error(topic.name, duplicate_topic_error())
                 for topic in {topic.name: topic for topic in request.topics}.values()
             )
@@ -57,17 +60,18 @@ def duplicate_topic_error() -> Refused:
 
 
 def _create_topic(
-    broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, arrived: Arrived
+    broker: BrokerContext, requested: CreatableTopic, validate_only: bool, arrived: Arrived
 ) -> CreatableTopicResult:
+    """Create one topic, or only check it, and return its result for CreateTopics."""
     topic_service = broker.topic_service
     try:
-        count = _partition_count(wanted, broker.settings.node_id)
-        config = {each.name: each.value for each in wanted.configs}
+        count = _partition_count(requested, broker.settings.node_id)
+        config = {each.name: each.value for each in requested.configs}
         topic = topic_service.validate(
-            wanted.name, count, config, new_topic_id(arrived.fresh, wanted.name)
+            requested.name, count, config, new_topic_id(arrived.fresh, requested.name)
         )
     except Refused as refused:
-        return _create_topic_error(wanted.name, refused)
+        return _create_topic_error(requested.name, refused)
     if not validate_only:
         topic_service.create(topic, config)
     return CreatableTopicResult(
@@ -94,24 +98,24 @@ def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
     )
 
 
-def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
+def _partition_count(requested: CreatableTopic, node_id: int) -> int:
     """Return the requested number of partitions, given as a number or as a replica assignment."""
-    if not wanted.assignments:
-        if wanted.replication_factor not in (-1, 1):
+    if not requested.assignments:
+        if requested.replication_factor not in (-1, 1):
             raise Refused(
                 Code.INVALID_REPLICATION_FACTOR,
                 "there is one broker, so the replication factor is 1, not "
-                f"{wanted.replication_factor}",
+                f"{requested.replication_factor}",
             )
-        return wanted.num_partitions
-    if wanted.num_partitions != DEFAULT_COUNT or wanted.replication_factor != -1:
+        return requested.num_partitions
+    if requested.num_partitions != DEFAULT_COUNT or requested.replication_factor != -1:
         raise Refused(
             Code.INVALID_REQUEST,
             "give either an assignment, or a number of partitions and a replication factor",
         )
-    indexes = sorted(each.partition_index for each in wanted.assignments)
+    indexes = sorted(each.partition_index for each in requested.assignments)
     if indexes != list(range(len(indexes))) or any(
-        tuple(each.broker_ids) != (node_id,) for each in wanted.assignments
+        tuple(each.broker_ids) != (node_id,) for each in requested.assignments
     ):
         raise Refused(
             Code.INVALID_REPLICA_ASSIGNMENT,
@@ -126,19 +130,21 @@ def new_topic_id(fresh: bytes, name: str) -> bytes:
 
 
 def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Delete the topics and their logs; a topic created later under the same name is another
-    topic.
+    """Handle DeleteTopics: delete the topics and their logs.
+
+    A topic that is created later under the same name is another topic.
     """
     request: DeleteTopicsRequest = arrived.request
-    wanted = (
+    states = (
         request.topics
         if arrived.version >= FIRST_STATE_VERSION
         else tuple(DeleteTopicState(name=name) for name in request.topic_names)
     )
-    times = Counter((state.name, state.topic_id) for state in wanted)
-    distinct = {(state.name, state.topic_id): state for state in wanted}
+    counts = Counter((state.name, state.topic_id) for state in states)
+    distinct = {(state.name, state.topic_id): state for state in states}
     responses = (
-        _delete_topic(broker, state, times[named] > 1) for named, state in distinct.items()
+        _delete_topic(broker, state, counts[name_and_id] > 1)
+        for name_and_id, state in distinct.items()
     )
     return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
@@ -178,49 +184,55 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
 
 
 def create_partitions(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Add partitions to the topics, up to the given counts."""
+    """Handle CreatePartitions: add partitions to the topics, up to the given counts."""
     request: CreatePartitionsRequest = arrived.request
-    times = Counter(topic.name for topic in request.topics)
+    counts = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()
     results = (
-        _grow_topic(broker, topic, request.validate_only, times[topic.name] > 1)
+        _grow_topic(broker, topic, request.validate_only, counts[topic.name] > 1)
         for topic in distinct
     )
     return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
 def _grow_topic(
-    broker: BrokerContext, wanted: CreatePartitionsTopic, validate_only: bool, is_named_twice: bool
+    broker: BrokerContext,
+    requested: CreatePartitionsTopic,
+    validate_only: bool,
+    is_named_twice: bool,
 ) -> CreatePartitionsTopicResult:
+    """Add partitions to one topic, and return its result for CreatePartitions."""
     try:
         if is_named_twice:
             raise duplicate_topic_error()
-        topic = broker.topic_service.topics.named(wanted.name)
+        topic = broker.topic_service.topics.named(requested.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-        if wanted.count <= topic.partitions:
+        if requested.count <= topic.partitions:
             raise Refused(
                 Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already"
             )
         if (
-            wanted.assignments is not None
-            and len(wanted.assignments) != wanted.count - topic.partitions
+            requested.assignments is not None
+            and len(requested.assignments) != requested.count - topic.partitions
         ):
             raise Refused(
                 Code.INVALID_REPLICA_ASSIGNMENT, "an assignment names every new partition"
             )
-        if any(each.broker_ids != (broker.settings.node_id,) for each in wanted.assignments or ()):
+        if any(
+            each.broker_ids != (broker.settings.node_id,) for each in requested.assignments or ()
+        ):
             raise Refused(
                 Code.INVALID_REPLICA_ASSIGNMENT,
                 f"each partition is on broker {broker.settings.node_id} alone",
             )
         if not validate_only:
-            broker.topic_service.grow(topic, wanted.count)
+            broker.topic_service.grow(topic, requested.count)
     except Refused as refused:
         return CreatePartitionsTopicResult(
-            name=wanted.name, error_code=refused.code, error_message=refused.why
+            name=requested.name, error_code=refused.code, error_message=refused.why
         )
-    return CreatePartitionsTopicResult(name=wanted.name)
+    return CreatePartitionsTopicResult(name=requested.name)
 
 
 HANDLERS: dict[type, Handler] = {

@@ -1,5 +1,6 @@
-"""ApiVersions, Metadata, DescribeCluster, FindCoordinator: what this broker is and where things
-live. Everything lives here.
+"""ApiVersions, Metadata, DescribeCluster and FindCoordinator: this broker is the whole cluster.
+
+It leads every partition and coordinates every group.
 """
 
 import re
@@ -35,31 +36,32 @@ from apportion.wire.messages.metadata import (
 )
 from apportion.wire.table import api_versions_response
 
-GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
-# what may be done with a topic where nobody is refused anything, as Kafka's bits
+GROUP, TRANSACTION = 0, 1  # coordinator types of FindCoordinator
+# every operation on a topic, in Kafka's bits, since there is no access control
 TOPIC_OPERATIONS = 0b1101_1111_1000
-CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise with the cluster
+CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise on the cluster
 NOT_REQUESTED = -(2**31)
-BROKERS, CONTROLLERS = 1, 2  # what DescribeCluster may ask for
-# the first version of Metadata that may ask by topic id, though 10 has the field
+BROKERS, CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
+# the first version of Metadata that may name topics by id, though 10 has the field
 FIRST_TOPIC_ID_VERSION = 12
-FIRST_SOFTWARE_VERSION = 3  # the first version of ApiVersions in which a client says what it is
-# what Kafka takes for its name, and for its version
+FIRST_SOFTWARE_VERSION = 3  # the first version of ApiVersions with the client's software name
+# the form that Kafka demands of a client's software name and version (KIP-511)
 SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
 def api_versions(_broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be
-    said, as clients would choke.
+    """Handle ApiVersions: list all APIs with their versions, and the features.
 
-    Errors: INVALID_REQUEST, and nothing else is said, for software whose name or version is no word
+    Before version 4 a feature that starts at level 0 is left out, because older clients cannot
+    parse it (KIP-584).
+    Errors: INVALID_REQUEST, without a list, for a software name or version that is not well formed
     (KIP-511).
     """
     request: ApiVersionsRequest = arrived.request
     if arrived.version >= FIRST_SOFTWARE_VERSION and not all(
-        SOFTWARE.fullmatch(said)
-        for said in (request.client_software_name, request.client_software_version)
+        SOFTWARE.fullmatch(text)
+        for text in (request.client_software_name, request.client_software_version)
     ):
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
     features = FEATURES.items()
@@ -80,8 +82,9 @@ def api_versions(_broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
 
 
 def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """The broker and the topics asked for; a missing one is made first where request and settings
-    allow it.
+    """Handle Metadata: describe the broker and the requested topics.
+
+    A missing topic is created where request and settings allow it (`auto.create.topics.enable`).
     """
     request: MetadataRequest = arrived.request
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
@@ -91,20 +94,23 @@ def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
         )
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
-        distinct = {
-            (wanted.name, wanted.topic_id): wanted for wanted in request.topics
-        }  # or a short request has no end of an answer
+        # each once, or a small request could ask for a huge response
+        distinct = {(requested.name, requested.topic_id): requested for requested in request.topics}
         described = [
             MetadataResponseTopic(
-                error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id
+                error_code=Code.INVALID_REQUEST,
+                name=requested.name or "",
+                topic_id=requested.topic_id,
             )
             if arrived.version < FIRST_TOPIC_ID_VERSION
-            and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
-            else _requested_topic(broker, wanted, operations, arrived.fresh if may_create else None)
-            for wanted in distinct.values()
+            and (requested.name is None or requested.topic_id != NO_TOPIC_ID)
+            else _requested_topic(
+                broker, requested, operations, arrived.fresh if may_create else None
+            )
+            for requested in distinct.values()
         ]
-        # one may be named, and asked for by id
-        topics = tuple({(each.name, each.topic_id): each for each in described}.values())
+        # the same topic may be requested by name and by id
+        topics = tuple({(topic.name, topic.topic_id): topic for topic in described}.values())
     host, port = broker.address
     return Answer(
         MetadataResponse(
@@ -122,34 +128,38 @@ def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
 
 
 def _requested_topic(
-    broker: BrokerContext, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None
+    broker: BrokerContext, requested: MetadataRequestTopic, operations: int, fresh: bytes | None
 ) -> MetadataResponseTopic:
-    """The topic, made of `fresh` if it is not there; None: it may not be made."""
+    """Return the Metadata of a topic that is requested by name or by id.
+
+    fresh: random bytes to create a missing topic with; None if it may not be created.
+    """
     topic_service = broker.topic_service
-    if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
-        topic = topic_service.topics.with_id(wanted.topic_id)
+    if requested.name is None or requested.topic_id != NO_TOPIC_ID:
+        topic = topic_service.topics.with_id(requested.topic_id)
         if topic is None:
             return MetadataResponseTopic(
-                error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
+                error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=requested.topic_id
             )
         return _topic_metadata(broker, topic, operations)
-    topic = topic_service.topics.named(wanted.name)
+    topic = topic_service.topics.named(requested.name)
     if topic is None and fresh is not None:
-        topic = topic_service.auto_create_or_none(wanted.name, fresh)
+        topic = topic_service.auto_create_or_none(requested.name, fresh)
     if topic is not None:
         return _topic_metadata(broker, topic, operations)
     code = (
         Code.UNKNOWN_TOPIC_OR_PARTITION
-        if is_topic_name(wanted.name)
+        if is_topic_name(requested.name)
         else Code.INVALID_TOPIC_EXCEPTION
     )
     return MetadataResponseTopic(
-        error_code=code, name=wanted.name, topic_authorized_operations=operations
+        error_code=code, name=requested.name, topic_authorized_operations=operations
     )
 
 
 def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> MetadataResponseTopic:
-    here = (broker.settings.node_id,)
+    """Return the Metadata of an existing topic: this broker leads every partition."""
+    node_id = broker.settings.node_id
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -158,10 +168,10 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
         partitions=tuple(
             MetadataResponsePartition(
                 partition_index=index,
-                leader_id=here[0],
+                leader_id=node_id,
                 leader_epoch=LEADER_EPOCH,
-                replica_nodes=here,
-                isr_nodes=here,
+                replica_nodes=(node_id,),
+                isr_nodes=(node_id,),
             )
             for index in range(topic.partitions)
         ),
@@ -169,8 +179,9 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
 
 
 def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for:
-    MISMATCHED_ENDPOINT_TYPE.
+    """Handle DescribeCluster: describe this broker, which is the whole cluster.
+
+    Errors: MISMATCHED_ENDPOINT_TYPE for controllers (endpoint type 2), UNSUPPORTED_ENDPOINT_TYPE.
     """
     request: DescribeClusterRequest = arrived.request
     if request.endpoint_type != BROKERS:
@@ -180,7 +191,9 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
             else Code.UNSUPPORTED_ENDPOINT_TYPE
         )
         return Answer(
-            DescribeClusterResponse(error_code=code, error_message="this address is a broker's")
+            DescribeClusterResponse(
+                error_code=code, error_message="this is the address of a broker"
+            )
         )
     host, port = broker.address
     return Answer(
@@ -198,11 +211,11 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
 
 
 def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Every group is coordinated here; transactions and share groups are refused in one sentence.
+    """Handle FindCoordinator: this broker coordinates every group.
 
-    Versions: up to 3 one key, from 4 several. A coordinator of transactions is
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because clients retry any other code until their time is
-    up.
+    Versions: up to 3 one key, from 4 several. Transactions and share groups are refused. A
+    coordinator of transactions is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because clients retry any
+    other code until their time is up.
     """
     request: FindCoordinatorRequest = arrived.request
     code, why = KEY_TYPES.get(
@@ -238,7 +251,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     )
 
 
-KEY_TYPES = {  # coordinator type -> why it is not served
+KEY_TYPES = {  # coordinator type -> its error, and why it is not served
     GROUP: (Code.NONE, None),
     TRANSACTION: (
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

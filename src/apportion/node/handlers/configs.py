@@ -16,13 +16,14 @@ from apportion.wire.messages.describe_configs import (
 )
 
 TOPIC, BROKER = 2, 4  # kinds of resource
-UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
-STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
+UNKNOWN_TYPE = 0  # Kafka's config type for "unknown"
+STATIC_BROKER, DEFAULT = 4, 5  # Kafka's config sources
 
 
 def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Describe all settings of each resource, or the named ones. No value is secret, and none has
-    synonyms.
+    """Handle DescribeConfigs: describe all settings of each resource, or the named ones.
+
+    No value is secret, and none has synonyms.
     """
     request: DescribeConfigsRequest = arrived.request
     return Answer(
@@ -42,22 +43,22 @@ def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> Desc
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-    wanted = resource.configuration_keys
+    requested_keys = resource.configuration_keys
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
             DescribeConfigsResourceResult(
-                name=each.name,
-                value=each.value if resource.resource_type == TOPIC else each.value or None,
-                config_source=each.source,
-                config_type=config_type(each.name)
+                name=entry.name,
+                value=entry.value if resource.resource_type == TOPIC else entry.value or None,
+                config_source=entry.source,
+                config_type=config_type(entry.name)
                 if resource.resource_type == TOPIC
                 else UNKNOWN_TYPE,
                 read_only=True,
             )
-            for each in settings
-            if wanted is None or each.name in wanted
+            for entry in settings
+            if requested_keys is None or entry.name in requested_keys
         ),
     )
 

@@ -1,6 +1,4 @@
-"""DeleteRecords: move the log start offset. Kafka Streams asks for it for its repartition
-topics.
-"""
+"""DeleteRecords: raise the log start offset. Kafka Streams uses it for its repartition topics."""
 
 from collections.abc import Iterable
 
@@ -22,18 +20,19 @@ NO_OFFSET = -1
 
 
 def delete_records(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """Delete the records below the given offsets. Of a partition that is named twice the last
-    mention counts.
+    """Handle DeleteRecords: delete the records below the given offsets.
+
+    Of a partition that is named twice the last mention counts.
     """
     request: DeleteRecordsRequest = arrived.request
-    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    by_topic: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        wanted.setdefault(topic.name, {}).update(
-            (each.partition_index, each) for each in topic.partitions
+        by_topic.setdefault(topic.name, {}).update(
+            (partition.partition_index, partition) for partition in topic.partitions
         )
     deletion = RecordDeletion(broker)
     topics = tuple(
-        deletion.delete(name, partitions.values()) for name, partitions in wanted.items()
+        deletion.delete(name, partitions.values()) for name, partitions in by_topic.items()
     )
     return Answer(DeleteRecordsResponse(topics=topics), deletion.flush_seq)
 
@@ -48,19 +47,19 @@ class RecordDeletion:
         self.flush_seq = 0
 
     def delete(
-        self, name: str, wanted: Iterable[DeleteRecordsPartition]
+        self, name: str, partitions: Iterable[DeleteRecordsPartition]
     ) -> DeleteRecordsTopicResult:
         """Delete records of one topic, and return its results."""
         return DeleteRecordsTopicResult(
-            name=name, partitions=tuple(self._result(name, each) for each in wanted)
+            name=name, partitions=tuple(self._result(name, requested) for requested in partitions)
         )
 
-    def _result(self, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        low, code = NO_OFFSET, Code.NONE
+    def _result(self, name: str, requested: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        low_watermark, code = NO_OFFSET, Code.NONE
         try:
-            partition = self._partition(name, wanted.partition_index)
-            low = partition.delete_before(
-                partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
+            partition = self._partition(name, requested.partition_index)
+            low_watermark = partition.delete_before(
+                partition.high_watermark if requested.offset == HIGH_WATERMARK else requested.offset
             )
             self.flush_seq = max(self.flush_seq, partition.flush_seq)
         except Refused as refused:
@@ -68,7 +67,7 @@ class RecordDeletion:
         except DiskError:
             code = Code.KAFKA_STORAGE_ERROR
         return DeleteRecordsPartitionResult(
-            partition_index=wanted.partition_index, low_watermark=low, error_code=code
+            partition_index=requested.partition_index, low_watermark=low_watermark, error_code=code
         )
 
     def _partition(self, name: str, index: int) -> Partition:

@@ -1,9 +1,9 @@
-"""Fetch: whole batches, as many as fit, delayed until there are enough. Sessions are never opened,
-so every response is full.
+"""Fetch: whole batches, as many as fit, delayed until there are enough.
 
-Versions: 4-12 name topics, 13-18 give ids. From 7 on there could be sessions: session id 0 in the
-response means "none", and clients then send everything each time. Isolation levels read alike:
-without transactions the last stable offset is the high watermark.
+Versions: 4-12 name topics, 13-18 give ids. From 7 on there could be fetch sessions. None is ever
+opened, so every response is full: session id 0 in the response means "none", and clients then send
+everything each time. Isolation levels read alike: without transactions the last stable offset is
+the high watermark.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,9 @@ NO_RECORDS = memoryview(b"")
 
 
 def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | None:
-    """Answer with records, or park the request until there are more (`min_bytes`, `max_wait_ms`).
+    """Handle Fetch: answer with records, or park it until there are more.
 
+    It waits for `min_bytes`, `max_wait_ms` at the most (`DelayedFetches`).
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever opened; the others by
     partition.
     """
@@ -43,8 +44,9 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
 
 
 class FetchResult:
-    """What the partitions of one Fetch hold now. is_complete: it may be sent without further
-    waiting.
+    """What the partitions of one Fetch hold now, as its response.
+
+    is_complete: it may be sent without further waiting, because there is enough, or an error.
     """
 
     __slots__ = (
@@ -65,52 +67,54 @@ class FetchResult:
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False
-        partitions_: list[IdPartition] = []
+        existing: list[IdPartition] = []
         topics = []
-        for topic, asked in _distinct_partitions(request.topics):
-            partitions = []
-            for wanted in asked:
-                partition = self._partition_or_none(topic, wanted)
+        for topic, requested_partitions in _distinct_partitions(request.topics):
+            responses = []
+            for requested in requested_partitions:
+                partition = self._partition_or_none(topic, requested)
                 if partition is not None:
-                    partitions_.append(IdPartition(partition.topic.id, partition.index))
-                partitions.append(self._read(topic, wanted, partition))
+                    existing.append(IdPartition(partition.topic.id, partition.index))
+                responses.append(self._read(topic, requested, partition))
             topics.append(
                 FetchableTopicResponse(
-                    topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)
+                    topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(responses)
                 )
             )
-        self.partitions = tuple(partitions_)
+        self.partitions = tuple(existing)
         self.response = FetchResponse(responses=tuple(topics))
-        self.is_complete = self.failed or not partitions_ or self.bytes >= request.min_bytes
+        # an error is told at once, as in Kafka
+        self.is_complete = self.failed or not existing or self.bytes >= request.min_bytes
 
-    def _partition_or_none(self, topic: FetchTopic, wanted: FetchPartition) -> Partition | None:
+    def _partition_or_none(self, topic: FetchTopic, requested: FetchPartition) -> Partition | None:
         if self._by_id:
-            return self._broker.partition_by_id_or_none(topic.topic_id, wanted.partition)
-        return self._broker.partition_or_none(topic.topic, wanted.partition)
+            return self._broker.partition_by_id_or_none(topic.topic_id, requested.partition)
+        return self._broker.partition_or_none(topic.topic, requested.partition)
 
     def _read(
-        self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None
+        self, topic: FetchTopic, requested: FetchPartition, partition: Partition | None
     ) -> PartitionData:
-        """Read one partition. The first batch of the whole response comes even if it exceeds every
-        limit (KIP-74).
+        """Read one partition of the Fetch.
+
+        The first batch of the whole response comes even if it exceeds every limit (KIP-74).
         """
         if partition is None:
-            return self._error(wanted, self._missing_partition_code(topic))
-        if wanted.current_leader_epoch > LEADER_EPOCH:
-            return self._error(wanted, Code.UNKNOWN_LEADER_EPOCH)
-        if wanted.last_fetched_epoch > LEADER_EPOCH:
-            return self._error(wanted, Code.OFFSET_OUT_OF_RANGE)
-        limit = min(wanted.partition_max_bytes, self._left_bytes)
+            return self._error(requested, self._missing_partition_code(topic))
+        if requested.current_leader_epoch > LEADER_EPOCH:
+            return self._error(requested, Code.UNKNOWN_LEADER_EPOCH)
+        if requested.last_fetched_epoch > LEADER_EPOCH:
+            return self._error(requested, Code.OFFSET_OUT_OF_RANGE)
+        limit = min(requested.partition_max_bytes, self._left_bytes)
         try:
-            view = partition.read(wanted.fetch_offset, max(limit, 1))
+            view = partition.read(requested.fetch_offset, max(limit, 1))
         except Refused as refused:
-            return self._error(wanted, refused.code)
+            return self._error(requested, refused.code)
         if len(view) > limit and self.bytes:
             view = NO_RECORDS
         self.bytes += len(view)
         self._left_bytes = max(0, self._left_bytes - len(view))
         return PartitionData(
-            partition_index=wanted.partition,
+            partition_index=requested.partition,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.high_watermark,
             log_start_offset=partition.start_offset,
@@ -123,10 +127,10 @@ class FetchResult:
             return Code.UNKNOWN_TOPIC_ID
         return Code.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _error(self, wanted: FetchPartition, code: Code) -> PartitionData:
+    def _error(self, requested: FetchPartition, code: Code) -> PartitionData:
         self.failed = True
         return PartitionData(
-            partition_index=wanted.partition,
+            partition_index=requested.partition,
             error_code=code,
             high_watermark=-1,
             last_stable_offset=-1,
@@ -140,11 +144,11 @@ def _distinct_partitions(
     topics: Iterable[FetchTopic],
 ) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
     """Return every topic with each of its partitions once; the last mention counts, as in Kafka."""
-    asked: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
+    by_topic: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
     for topic in topics:
-        _, partitions = asked.setdefault((topic.topic, topic.topic_id), (topic, {}))
-        partitions.update((each.partition, each) for each in topic.partitions)
-    return ((topic, partitions.values()) for topic, partitions in asked.values())
+        _, partitions = by_topic.setdefault((topic.topic, topic.topic_id), (topic, {}))
+        partitions.update((partition.partition, partition) for partition in topic.partitions)
+    return ((topic, partitions.values()) for topic, partitions in by_topic.values())
 
 
 HANDLERS: dict[type, Handler] = {FetchRequest: fetch}

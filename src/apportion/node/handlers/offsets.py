@@ -38,15 +38,16 @@ NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
 def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """The offset that each partition has at the time asked for, among those that consumers may
-    see.
+    """Handle ListOffsets: look the offset of a timestamp up for each partition.
+
+    Only records below the high watermark count.
     """
     request: ListOffsetsRequest = arrived.request
     by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
     for topic in request.topics:
-        for wanted in topic.partitions:
-            by_topic.setdefault(topic.name, {}).setdefault(wanted.partition_index, []).append(
-                wanted
+        for partition in topic.partitions:
+            by_topic.setdefault(topic.name, {}).setdefault(partition.partition_index, []).append(
+                partition
             )
     return Answer(
         ListOffsetsResponse(
@@ -57,10 +58,10 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answ
                         _list_partition(
                             broker.partition_or_none(name, index), mentions, arrived.version
                         )
-                        for index, mentions in asked.items()
+                        for index, mentions in by_index.items()
                     ),
                 )
-                for name, asked in by_topic.items()
+                for name, by_index in by_topic.items()
             )
         )
     )
@@ -69,26 +70,29 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answ
 def _list_partition(
     partition: Partition | None, mentions: list[ListOffsetsPartition], version: int
 ) -> ListOffsetsPartitionResponse:
-    """The answer for one partition; a request that names it twice is told once that this is
-    wrong.
+    """Return the result of one partition for ListOffsets.
+
+    A partition that the request names twice gets INVALID_REQUEST once.
     """
-    wanted = mentions[0]
+    requested = mentions[0]
     try:
         if len(mentions) > 1:
             raise Refused(Code.INVALID_REQUEST, "the request names this partition twice")
         offset, timestamp_ms, epoch = _offset(
-            _existing_partition(partition, wanted.current_leader_epoch), wanted.timestamp, version
+            _existing_partition(partition, requested.current_leader_epoch),
+            requested.timestamp,
+            version,
         )
     except Refused as refused:
         return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index,
+            partition_index=requested.partition_index,
             error_code=refused.code,
             timestamp=-1,
             offset=-1,
             leader_epoch=-1,
         )
     return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
+        partition_index=requested.partition_index,
         timestamp=timestamp_ms,
         offset=offset,
         leader_epoch=epoch if version >= FIRST_EPOCH_VERSION else -1,
@@ -96,6 +100,7 @@ def _list_partition(
 
 
 def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
+    """Return the partition. Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH."""
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
     if epoch > LEADER_EPOCH:
@@ -104,7 +109,11 @@ def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
 
 
 def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int, int, int]:
-    """Offset, its timestamp and its leader epoch; NOWHERE if no record is that young."""
+    """Return offset, timestamp and leader epoch for a ListOffsets timestamp.
+
+    timestamp_ms: negative ones ask for LATEST, EARLIEST and so on. NO_OFFSET if no record is that
+        young.
+    """
     if version < FIRST_VERSIONS.get(timestamp_ms, 0) or timestamp_ms < EARLIEST_PENDING:
         raise Refused(
             Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}"
@@ -116,14 +125,17 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
         return NO_OFFSET
     if timestamp_ms == MAX_TIMESTAMP:
-        found = partition.max_timestamp_or_none()
+        offset_and_time = partition.max_timestamp_or_none()
     else:
-        found = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
-    return NO_OFFSET if found is None else (*found, LEADER_EPOCH)
+        offset_and_time = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
+    return NO_OFFSET if offset_and_time is None else (*offset_and_time, LEADER_EPOCH)
 
 
 def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """The end of each partition for the one epoch there is; undefined (-1) for any other."""
+    """Handle OffsetForLeaderEpoch: return the end of each partition for the one epoch there is.
+
+    Any other epoch is undefined (-1).
+    """
     request: OffsetForLeaderEpochRequest = arrived.request
     return Answer(
         OffsetForLeaderEpochResponse(
@@ -131,8 +143,10 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Insta
                 OffsetForLeaderTopicResult(
                     topic=topic.topic,
                     partitions=tuple(
-                        _epoch_end(broker.partition_or_none(topic.topic, wanted.partition), wanted)
-                        for wanted in topic.partitions
+                        _epoch_end(
+                            broker.partition_or_none(topic.topic, requested.partition), requested
+                        )
+                        for requested in topic.partitions
                     ),
                 )
                 for topic in request.topics
@@ -141,17 +155,18 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Insta
     )
 
 
-def _epoch_end(partition: Partition | None, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(partition: Partition | None, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    """Return the end of the requested leader epoch in one partition."""
     try:
-        known = _existing_partition(partition, wanted.current_leader_epoch)
+        existing = _existing_partition(partition, requested.current_leader_epoch)
     except Refused as refused:
         return EpochEndOffset(
-            partition=wanted.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1
+            partition=requested.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1
         )
-    if wanted.leader_epoch != LEADER_EPOCH:
-        return EpochEndOffset(partition=wanted.partition, leader_epoch=-1, end_offset=-1)
+    if requested.leader_epoch != LEADER_EPOCH:
+        return EpochEndOffset(partition=requested.partition, leader_epoch=-1, end_offset=-1)
     return EpochEndOffset(
-        partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=known.high_watermark
+        partition=requested.partition, leader_epoch=LEADER_EPOCH, end_offset=existing.high_watermark
     )
 
 

@@ -1,8 +1,8 @@
-"""Produce: one batch a partition, checked by its header and by its topic's settings; the answer
-waits until it is on the disk.
+"""Produce: one batch a partition, checked by its header and by its topic's settings.
 
-Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for old clients' sake,
-and refused.
+The response waits until the batches are on the disk.
+Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for the sake of old
+clients (KIP-896), and refused.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
 def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """Validate and append each batch. The response waits for the flush; with acks 0 there is none.
+    """Handle Produce: validate and append each batch. With acks 0 there is no response.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for
     the disk as acks -1 does.
@@ -66,7 +66,10 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
 
 
 class ProduceAppend:
-    """One Produce request while it is appended; `flush_seq` is the flush that covers all of it."""
+    """One Produce request while its batches are appended.
+
+    flush_seq: the flush that covers all of them.
+    """
 
     __slots__ = ("_broker", "_budget", "_now", "_request", "_version", "flush_seq")
 
@@ -92,6 +95,11 @@ class ProduceAppend:
             return _error_response(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
+        """Return the partition to append to.
+
+        Errors: UNSUPPORTED_VERSION, INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_ID,
+        UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for a topic of the broker's own.
+        """
         if self._version < FIRST_SERVED_VERSION:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
@@ -122,18 +130,19 @@ class ProduceAppend:
         return partition
 
     def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+        """Validate and append one batch; a duplicate gets the response of the first one."""
         if data.records is None or len(data.records) < HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         view = memoryview(data.records)
         rules = self._broker.topic_service.rules(partition.topic)
         header = self._check_batch(rules, view)
         stored = validate_batch(view, header, rules, now_ms=self._now.wall_ms, budget=self._budget)
-        repeated = partition.producers.duplicate_or_none(header)
-        if repeated is None:
+        duplicate = partition.producers.duplicate_or_none(header)
+        if duplicate is None:
             base_offset = partition.append(stored.batch, stored.header, self._now.wall_ms)
             append_ms = stored.header.max_timestamp_ms
         else:
-            base_offset, append_ms = repeated.base_offset, repeated.timestamp_ms
+            base_offset, append_ms = duplicate.base_offset, duplicate.timestamp_ms
         self.flush_seq = max(self.flush_seq, partition.flush_seq)
         return PartitionProduceResponse(
             index=data.index,
@@ -152,10 +161,11 @@ class ProduceAppend:
             > HEADER_BYTES
         ):
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
-        most = rules.max_message_bytes
-        if len(view) > most:
+        max_bytes = rules.max_message_bytes
+        if len(view) > max_bytes:
             raise Refused(
-                Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed"
+                Code.MESSAGE_TOO_LARGE,
+                f"a batch of {len(view)} bytes where {max_bytes} are allowed",
             )
         try:
             header = check_producer_batch(view)
@@ -167,6 +177,7 @@ class ProduceAppend:
         return header
 
     def _check_meaning(self, header: BatchHeader) -> None:
+        """Refuse control batches, transactions, and idempotent batches without a sequence."""
         if header.is_control or header.count == 0:
             raise Refused(Code.INVALID_RECORD, "clients write records, not markers")
         if header.is_transactional and self._request.transactional_id is None:
@@ -188,8 +199,8 @@ def _error_response(
     index: int, code: Code, why: str, faults: Iterable[RecordError] = ()
 ) -> PartitionProduceResponse:
     errors = tuple(
-        BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=fault)
-        for at, fault in faults
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=fault)
+        for index, fault in faults
     )
     return PartitionProduceResponse(
         index=index,

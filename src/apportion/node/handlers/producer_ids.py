@@ -1,5 +1,6 @@
-"""InitProducerId: a number that no other producer has. Transactional ids are refused until there
-are transactions.
+"""InitProducerId: an id for an idempotent producer (KIP-98).
+
+Transactional ids are refused, because there are no transactions.
 """
 
 from apportion.errors import Code
@@ -9,7 +10,11 @@ from apportion.wire.messages.init_producer_id import InitProducerIdRequest, Init
 
 
 def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
-    """A new producer id in epoch 0, never given out before, not even before a crash."""
+    """Handle InitProducerId: return a producer id that was never given out, in epoch 0.
+
+    It was not given out before a crash, either. Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    INVALID_REQUEST.
+    """
     request: InitProducerIdRequest = arrived.request
     if request.transactional_id is not None:
         code = (
