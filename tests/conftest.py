@@ -3,7 +3,7 @@ missing.
 """
 
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests import profiles, units
 profiles.register()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Scale the properties to the profile, and let the tests that wait longest begin first. A
     search has no time limit.
     """
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share a run with several workers (`pytest -n 3`) out by `tests/units.py`."""
     return units.scheduler(config, log)
 
@@ -39,7 +39,7 @@ def lane_missing(reason: str) -> NoReturn:
 
 
 @pytest.fixture(name="lane_missing", scope="session")
-def _lane_missing():
+def _lane_missing() -> Any:
     """`lane_missing(reason)` for tests and fixtures: with importlib import mode a conftest is not
     importable.
     """

@@ -8,8 +8,10 @@ loop, `long` for a search that nobody waits for. Choose one with Hypothesis' own
 
 import os
 from collections.abc import Iterable
+from typing import Any
 from unittest import TestCase
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SHARES = {"quick": 0.1, "ci": 1.0, "long": 20.0}
@@ -32,7 +34,7 @@ def is_search() -> bool:
     )
 
 
-def register():
+def register() -> None:
     """Register the profiles and load `ci`; Hypothesis' pytest plugin loads another one later if it
     is asked to.
     """
@@ -64,7 +66,7 @@ def scaled_now(given: settings) -> settings:
     return scaled(given, SHARES.get(settings.get_current_profile_name(), 1.0))
 
 
-def scale(items: Iterable) -> None:
+def scale(items: Iterable[pytest.Item]) -> None:
     """Give each collected property the number of examples of the loaded profile."""
     share = SHARES.get(settings.get_current_profile_name(), 1.0)
     if share == 1.0:
@@ -73,7 +75,7 @@ def scale(items: Iterable) -> None:
         setattr(owner, name, scaled(getattr(owner, name), share))
 
 
-def place_of_settings(item) -> tuple | None:
+def place_of_settings(item: pytest.Item) -> tuple[Any, str] | None:
     """Return the object and the attribute that hold the settings of this test; None for a test that
     is no property.
     """

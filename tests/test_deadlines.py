@@ -1,5 +1,7 @@
 """Deadlines against the plainest thing that could do the same: a dict that is sorted each time."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ DEEDS = st.lists(
 )
 
 
-def due_in(plain, now_ms):
+def due_in(plain: dict[Any, Any], now_ms: Any) -> list[tuple[str, int]]:
     """What of a dict key -> time is due, in the order that is promised."""
     return [
         key
@@ -26,17 +28,23 @@ def due_in(plain, now_ms):
 
 
 @given(DEEDS)
-def test_deadlines_are_a_dict_in_the_order_of_time_and_key(deeds):
+def test_deadlines_are_a_dict_in_the_order_of_time_and_key(
+    deeds: list[tuple[str, tuple[str, int] | None, int | None]],
+) -> None:
     deadlines, plain = Deadlines(), {}
     for deed, key, at_ms in deeds:
         if deed == "arm":
+            assert at_ms is not None
+            assert key is not None
             deadlines.arm(key, at_ms)
             plain[key] = at_ms
         elif deed == "disarm":
+            assert key is not None
             deadlines.disarm(key)
             plain.pop(key, None)
         else:
             due = due_in(plain, at_ms)
+            assert at_ms is not None
             assert list(deadlines.take_due(at_ms)) == due
             for each in due:
                 del plain[each]
@@ -47,7 +55,7 @@ def test_deadlines_are_a_dict_in_the_order_of_time_and_key(deeds):
         )
 
 
-def test_a_thousand_times_armed_is_one_deadline():
+def test_a_thousand_times_armed_is_one_deadline() -> None:
     deadlines = Deadlines()
     for at_ms in [*range(1000, 2000), *reversed(range(1000))]:
         deadlines.arm(("session", "a"), at_ms)
@@ -55,7 +63,7 @@ def test_a_thousand_times_armed_is_one_deadline():
     assert (deadlines.next_at(), len(deadlines)) == (None, 0)
 
 
-def test_what_serving_one_puts_off_or_ends_is_not_due_any_more():
+def test_what_serving_one_puts_off_or_ends_is_not_due_any_more() -> None:
     deadlines = Deadlines()
     for at_ms, name in enumerate("abcd"):
         deadlines.arm((name,), at_ms)
@@ -68,7 +76,7 @@ def test_what_serving_one_puts_off_or_ends_is_not_due_any_more():
     assert (served, list(deadlines.take_due(20))) == ([("a",), ("d",)], [("b",)])
 
 
-def test_a_key_that_is_armed_for_now_while_it_is_served_waits_for_the_next_time():
+def test_a_key_that_is_armed_for_now_while_it_is_served_waits_for_the_next_time() -> None:
     deadlines = Deadlines()
     deadlines.arm(("a",), 1)
     deadlines.arm(("b",), 2)

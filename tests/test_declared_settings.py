@@ -2,7 +2,7 @@
 suggestions read.
 """
 
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
@@ -22,25 +22,25 @@ class Child(Parent, total=False):
     bare: int
 
 
-def test_a_declaration_is_read_with_name_type_and_default():
+def test_a_declaration_is_read_with_name_type_and_default() -> None:
     assert dict(declared(Child)) == {
         "first": Setting("The first.", 3, at_least=1, at_most=9, name="first", type=int),
         "second": Setting("The second.", name="second", type=str | None),
     }
 
 
-def test_a_dataclass_says_its_defaults_in_its_fields():
+def test_a_dataclass_says_its_defaults_in_its_fields() -> None:
     assert declared(BrokerSettings)["num_partitions"].default == BrokerSettings().num_partitions
 
 
 @pytest.mark.parametrize(
     ("value", "fault"), [(0, "be at least 1"), (1, None), (9, None), (10, "be at most 9")]
 )
-def test_bounds_are_inclusive(value, fault):
+def test_bounds_are_inclusive(value: int, fault: str | None) -> None:
     assert bounds_fault_or_none(declared(Parent)["first"], value) == fault
 
 
-def test_the_nearest_name_is_suggested_or_none():
+def test_the_nearest_name_is_suggested_or_none() -> None:
     assert nearest_or_none("num_partions", ["num_partitions", "node_id"]) == "num_partitions"
     assert nearest_or_none("x", ["num_partitions", "node_id"]) is None
 
@@ -48,6 +48,6 @@ def test_the_nearest_name_is_suggested_or_none():
 @pytest.mark.parametrize(
     "owner", [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings]
 )
-def test_every_field_is_declared_with_a_sentence(owner):
+def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:
     fields = [name for name in owner.__annotations__ if name != "group"]
     assert [name for name in fields if not declared(owner)[name].sentence.endswith(".")] == []

@@ -6,12 +6,12 @@ from kio.schema.errors import ErrorCode
 from apportion.errors import Code, Refused
 
 
-def test_codes_names_and_retriability_are_the_oracles():
+def test_codes_names_and_retriability_are_the_oracles() -> None:
     ours = {code.value: (code.name.lower(), code.retriable) for code in Code}
     assert ours == {code.value: (code.name, code.retriable) for code in ErrorCode}
 
 
-def test_every_code_has_one_plain_sentence_of_its_own():
+def test_every_code_has_one_plain_sentence_of_its_own() -> None:
     sentences = [code.sentence for code in Code]
     assert all(
         sentence[0].isupper() and sentence.endswith(".") and len(sentence) < 100
@@ -23,15 +23,15 @@ def test_every_code_has_one_plain_sentence_of_its_own():
 @pytest.mark.parametrize(
     ("value", "code"), [(110, Code.FENCED_MEMBER_EPOCH), (-1, Code.UNKNOWN_SERVER_ERROR)]
 )
-def test_a_number_finds_its_code(value, code):
+def test_a_number_finds_its_code(value: int, code: Code) -> None:
     assert Code.of(value) is code is Code(value)
 
 
-def test_a_number_without_a_name_is_an_unknown_server_error():
+def test_a_number_without_a_name_is_an_unknown_server_error() -> None:
     assert Code.of(9_999) is Code.UNKNOWN_SERVER_ERROR
 
 
-def test_a_refusal_says_its_code_and_why():
+def test_a_refusal_says_its_code_and_why() -> None:
     assert (
         str(Refused(Code.INVALID_REQUEST, "MemberId is empty."))
         == "INVALID_REQUEST: MemberId is empty."

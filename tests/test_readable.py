@@ -14,5 +14,5 @@ from apportion.readable import readable
         ("", ""),
     ],
 )
-def test_only_what_cannot_be_printed_is_escaped(text, shown):
+def test_only_what_cannot_be_printed_is_escaped(text: str, shown: str) -> None:
     assert readable(text) == shown

@@ -5,7 +5,7 @@ from apportion.topics import Topic, Topics
 A, B = Topic("a", b"1" * 16, 3), Topic("b", b"2" * 16, 1)
 
 
-def test_topics_are_found_by_name_and_by_id_and_told_in_order():
+def test_topics_are_found_by_name_and_by_id_and_told_in_order() -> None:
     topics = Topics([B, A])
     assert list(topics) == [A, B]
     assert (
@@ -16,7 +16,7 @@ def test_topics_are_found_by_name_and_by_id_and_told_in_order():
     ) == (A, B, None, None)
 
 
-def test_a_change_is_another_snapshot_one_version_on():
+def test_a_change_is_another_snapshot_one_version_on() -> None:
     before = Topics([A], version=7)
     again = Topic("a", b"3" * 16, 1)
     after = before.adding(again)
@@ -25,6 +25,6 @@ def test_a_change_is_another_snapshot_one_version_on():
     assert (list(after.without("a")), after.without("a").version) == ([], 9)
 
 
-def test_snapshots_of_the_same_topics_are_equal():
+def test_snapshots_of_the_same_topics_are_equal() -> None:
     assert Topics([A, B]) == Topics([B, A], version=5)
     assert Topics([A]) != Topics([B])

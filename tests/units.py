@@ -6,6 +6,10 @@ what a module's tests share (a broker, a Spark session) is made once. Tests that
 little are units of their own.
 """
 
+from typing import Any
+
+import pytest
+
 FIRST = (
     "tests/demo/test_play.py",
     "tests/spark/test_outage.py",
@@ -68,14 +72,14 @@ def rank(nodeid: str) -> int:
     )
 
 
-def scheduler(config, log):
+def scheduler(config: pytest.Config, log: Any) -> Any:
     """Return the scheduler of pytest-xdist that gives each worker a unit when it has done its last
     one.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByUnits(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
+    class ByUnits(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
             return unit_of(nodeid)
 
     config.option.loadscopereorder = False  # the order of the collection stands

@@ -1,6 +1,9 @@
 """The assignors by name: what they choose, and what they refuse."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,16 +14,16 @@ from apportion.assign.range import range_assignment
 from apportion.assign.uniform import uniform_homogeneous
 
 
-def vector(numbers):
+def vector(numbers: list[int] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(numbers, np.int32)
 
 
-def test_uniform_is_first_as_in_kafka():
+def test_uniform_is_first_as_in_kafka() -> None:
     assert list(ASSIGNORS) == ["uniform", "range"]
 
 
 @st.composite
-def equal_groups(draw):
+def equal_groups(draw: st.DrawFn) -> tuple[npt.NDArray[Any], npt.NDArray[Any], list[int], int]:
     """(owner, starts, topics that everybody wants, members)."""
     sizes = draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))
     members = draw(st.integers(1, 5))
@@ -31,7 +34,9 @@ def equal_groups(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(equal_groups())
-def test_for_equal_subscriptions_both_ways_are_as_fair_and_move_as_few(group):
+def test_for_equal_subscriptions_both_ways_are_as_fair_and_move_as_few(
+    group: tuple[npt.NDArray[Any], npt.NDArray[Any], list[int], int],
+) -> None:
     owner, starts, topics, members = group
     subscriptions = Subscriptions.of([topics] * members)
     quick = ASSIGNORS["uniform"](owner, starts, subscriptions)
@@ -47,7 +52,7 @@ def test_for_equal_subscriptions_both_ways_are_as_fair_and_move_as_few(group):
     assert quick.tolist() == uniform_homogeneous(owner, members).tolist()
 
 
-def test_uniform_takes_the_general_way_for_different_subscriptions():
+def test_uniform_takes_the_general_way_for_different_subscriptions() -> None:
     owner, starts, subscriptions = (
         vector([-1] * 6),
         vector([0, 3, 6]),
@@ -56,14 +61,14 @@ def test_uniform_takes_the_general_way_for_different_subscriptions():
     assert ASSIGNORS["uniform"](owner, starts, subscriptions).tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_range_does_not_ask_who_owns_what():
+def test_range_does_not_ask_who_owns_what() -> None:
     starts, subscriptions = vector([0, 3, 6]), Subscriptions.of([[0], [0, 1]])
     answer = ASSIGNORS["range"](vector([1, 1, 1, -1, -1, -1]), starts, subscriptions)
     assert answer.tolist() == range_assignment(starts, subscriptions).tolist() == [0, 0, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
-def test_a_group_without_members_gets_nothing(name):
+def test_a_group_without_members_gets_nothing(name: str) -> None:
     assert ASSIGNORS[name](vector([-1, -1]), vector([0, 2]), Subscriptions.of([])).tolist() == [
         -1,
         -1,
@@ -74,7 +79,7 @@ def test_a_group_without_members_gets_nothing(name):
 @pytest.mark.parametrize(
     "wants", [[[0, 2], [0, 2]], [[0], [2]]], ids=["homogeneous", "heterogeneous"]
 )
-def test_an_unknown_topic_is_refused(name, wants):
+def test_an_unknown_topic_is_refused(name: str, wants: list[list[int]]) -> None:
     with pytest.raises(
         ValueError, match="a member subscribes to topic 2, but there are 2 topics, counted from 0"
     ):
@@ -82,7 +87,7 @@ def test_an_unknown_topic_is_refused(name, wants):
 
 
 @pytest.mark.parametrize("wants", [[[0], [0]], [[0], []]], ids=["homogeneous", "heterogeneous"])
-def test_an_owner_that_is_no_member_is_refused(wants):
+def test_an_owner_that_is_no_member_is_refused(wants: list[list[int]]) -> None:
     with pytest.raises(
         ValueError, match="partition 1 is owned by member 2, but there are 2, counted from 0"
     ):
@@ -93,20 +98,22 @@ def test_an_owner_that_is_no_member_is_refused(wants):
 @pytest.mark.parametrize(
     "wants", [[[0, 0], [0, 0]], [[0, 0], []]], ids=["homogeneous", "heterogeneous"]
 )
-def test_a_topic_wanted_twice_by_one_member_is_refused(name, wants):
+def test_a_topic_wanted_twice_by_one_member_is_refused(name: str, wants: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="member 0 subscribes to topic 0 twice"):
         ASSIGNORS[name](vector([-1]), vector([0, 1]), Subscriptions.of(wants))
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 @pytest.mark.parametrize("starts", [[], [0], [1, 2], [0, 3], [0, 2, 1, 2]])
-def test_starts_that_do_not_cut_the_partitions_into_topics_are_refused(name, starts):
+def test_starts_that_do_not_cut_the_partitions_into_topics_are_refused(
+    name: str, starts: list[int]
+) -> None:
     with pytest.raises(ValueError, match="starts must rise from 0 to 2, the number of partitions"):
         ASSIGNORS[name](vector([-1, -1]), vector(starts), Subscriptions.of([[]]))
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
-def test_member_starts_that_do_not_cut_the_topics_are_refused(name):
+def test_member_starts_that_do_not_cut_the_topics_are_refused(name: str) -> None:
     with pytest.raises(
         ValueError, match="member_starts must rise from 0 to 1, the number of subscriptions"
     ):
@@ -127,9 +134,12 @@ def test_member_starts_that_do_not_cut_the_topics_are_refused(name):
         ([[], [0]], False),
     ],
 )
-def test_subscriptions_are_homogeneous_when_all_want_the_same_topics(wants, answer):
+def test_subscriptions_are_homogeneous_when_all_want_the_same_topics(
+    wants: list[list[int]], answer: bool
+) -> None:
     assert Subscriptions.of(wants).is_homogeneous is answer
 
 
-def test_subscriptions_count_their_members():
-    assert [Subscriptions.of(wants).members for wants in ([], [[]], [[0], []])] == [0, 1, 2]
+def test_subscriptions_count_their_members() -> None:
+    subscriptions: list[list[list[int]]] = [[], [[]], [[0], []]]
+    assert [Subscriptions.of(wants).members for wants in subscriptions] == [0, 1, 2]

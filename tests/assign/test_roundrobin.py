@@ -11,7 +11,7 @@ from apportion.assign.roundrobin import roundrobin_assignment
 from apportion.assign.subscriptions import Subscriptions
 
 
-def kafkas_rule(sizes, wants):
+def kafkas_rule(sizes: list[int], wants: list[list[int]]) -> list[int]:
     owner = []
     circle = cycle(range(len(wants)))
     for topic, size in enumerate(sizes):
@@ -23,14 +23,15 @@ def kafkas_rule(sizes, wants):
     return owner
 
 
-def assigned(sizes, wants):
-    return roundrobin_assignment(
+def assigned(sizes: list[int], wants: list[list[int]]) -> list[int]:
+    result: list[int] = roundrobin_assignment(
         np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
     ).tolist()
+    return result
 
 
 @st.composite
-def groups(draw):
+def groups(draw: st.DrawFn) -> tuple[list[int], list[list[int]]]:
     sizes = draw(st.lists(st.integers(0, 12), max_size=5))
     topics = st.lists(st.integers(0, len(sizes) - 1), unique=True) if sizes else st.just([])
     return sizes, draw(st.lists(topics, max_size=6))
@@ -38,15 +39,15 @@ def groups(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(groups())
-def test_roundrobin_is_kafkas_rule(group):
+def test_roundrobin_is_kafkas_rule(group: tuple[list[int], list[list[int]]]) -> None:
     assert assigned(*group) == kafkas_rule(*group)
 
 
-def test_a_topic_goes_on_where_the_one_before_it_ended():
+def test_a_topic_goes_on_where_the_one_before_it_ended() -> None:
     assert assigned([3, 3], [[0, 1], [0, 1]]) == [0, 1, 0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("topic", [-1, 2])
-def test_an_unknown_topic_is_refused(topic):
+def test_an_unknown_topic_is_refused(topic: int) -> None:
     with pytest.raises(ValueError, match=f"subscribes to topic {topic}, but there are 2 topics"):
         assigned([1, 1], [[0], [topic]])

@@ -1,6 +1,9 @@
 """`sticky` is fair and moves the fewest; `cooperative-sticky` waits until what moves is free."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +14,9 @@ from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions
 
 
-def vectors(said, sizes, wants):
+def vectors(
+    said: list[tuple[int, list[int]]], sizes: list[int], wants: list[list[int]]
+) -> tuple[OwnershipClaims, npt.NDArray[Any], Subscriptions]:
     """(claims, starts, subscriptions). said: of each member (generation, partitions)."""
     ends = np.cumsum([0, *(len(partitions) for _, partitions in said)]).astype(np.int32)
     claimed = np.array([partition for _, partitions in said for partition in partitions], np.int32)
@@ -21,7 +26,7 @@ def vectors(said, sizes, wants):
     return claims, np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
 
 
-def counts(owner, starts):
+def counts(owner: npt.NDArray[Any], starts: npt.NDArray[Any]) -> list[list[int]]:
     """How many partitions of each topic each member has."""
     return [
         sorted(owner[starts[topic] : starts[topic + 1]].tolist())
@@ -29,12 +34,12 @@ def counts(owner, starts):
     ]
 
 
-def topics_of(starts):
+def topics_of(starts: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 @st.composite
-def groups(draw):
+def groups(draw: st.DrawFn) -> tuple[list[tuple[int, list[int]]], list[int], list[list[int]]]:
     """(claims of each member, sizes of the topics, topics of each member)."""
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
     topics = st.lists(st.integers(0, len(sizes) - 1), unique=True)
@@ -48,7 +53,9 @@ def groups(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(groups())
-def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(group):
+def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
+    group: tuple[list[tuple[int, list[int]]], list[int], list[list[int]]],
+) -> None:
     claims, starts, subscriptions = vectors(*group)
     held = resolve_claims(claims, int(starts[-1]))
     fair = uniform(held.owner, starts, subscriptions)
@@ -67,7 +74,9 @@ def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
 
 @settings(max_examples=300, deadline=None)
 @given(groups())
-def test_cooperative_sticky_is_sticky_without_what_is_not_free_yet(group):
+def test_cooperative_sticky_is_sticky_without_what_is_not_free_yet(
+    group: tuple[list[tuple[int, list[int]]], list[int], list[list[int]]],
+) -> None:
     claims, starts, subscriptions = vectors(*group)
     held = resolve_claims(claims, int(starts[-1]))
     owner = sticky(claims, starts, subscriptions)
@@ -78,7 +87,9 @@ def test_cooperative_sticky_is_sticky_without_what_is_not_free_yet(group):
 
 @settings(max_examples=200, deadline=None)
 @given(groups())
-def test_cooperative_sticky_is_complete_and_fair_after_two_rounds_and_then_rests(group):
+def test_cooperative_sticky_is_complete_and_fair_after_two_rounds_and_then_rests(
+    group: tuple[list[tuple[int, list[int]]], list[int], list[list[int]]],
+) -> None:
     claims, starts, subscriptions = vectors(*group)
     members = len(group[2])
     history = [cooperative_sticky(claims, starts, subscriptions)]
@@ -99,7 +110,7 @@ def test_cooperative_sticky_is_complete_and_fair_after_two_rounds_and_then_rests
     assert sorted(loads) == sorted(np.bincount(fresh[fresh >= 0], minlength=members))
 
 
-def test_what_one_must_give_goes_back_to_who_had_it_before():
+def test_what_one_must_give_goes_back_to_who_had_it_before() -> None:
     claims, starts, subscriptions = vectors([(5, [0, 1, 2, 3]), (4, []), (4, [3])], [4], [[0]] * 3)
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 1, 2]
     claims = vectors([(5, [0, 1, 2, 3]), (4, [3]), (4, [])], [4], [[0]] * 3)[0]
@@ -107,7 +118,7 @@ def test_what_one_must_give_goes_back_to_who_had_it_before():
     assert cooperative_sticky(claims, starts, subscriptions).tolist() == [0, 0, -1, -1]
 
 
-def test_what_goes_home_goes_home_topic_by_topic():
+def test_what_goes_home_goes_home_topic_by_topic() -> None:
     ours = [(5, list(range(8))), (4, [3, 6]), (3, [2, 7])]
     claims, starts, subscriptions = vectors(ours, [4, 4], [[0, 1]] * 3)
     held = resolve_claims(claims, 8)
@@ -121,7 +132,7 @@ def test_what_goes_home_goes_home_topic_by_topic():
     assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]
 
 
-def test_a_former_owner_gets_back_only_what_it_has_room_for():
+def test_a_former_owner_gets_back_only_what_it_has_room_for() -> None:
     claims, starts, subscriptions = vectors(
         [(5, [0, 1, 2, 3, 4, 5]), (4, [2, 3, 4, 5]), (4, [])], [6], [[0]] * 3
     )
@@ -129,7 +140,9 @@ def test_a_former_owner_gets_back_only_what_it_has_room_for():
 
 
 @pytest.mark.parametrize("wants", [[[0]] * 2, [[0], []]], ids=["equal", "general"])
-def test_what_two_claim_in_one_generation_is_withheld_from_everybody(wants):
+def test_what_two_claim_in_one_generation_is_withheld_from_everybody(
+    wants: list[list[int]],
+) -> None:
     claims, starts, subscriptions = vectors([(4, [0, 1]), (4, [1])], [3], wants)
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 0 if wants[1] == [] else 1]
     assert cooperative_sticky(claims, starts, subscriptions).tolist() == [
@@ -139,7 +152,7 @@ def test_what_two_claim_in_one_generation_is_withheld_from_everybody(wants):
     ]
 
 
-def test_a_claim_to_a_topic_that_the_claimant_no_longer_wants_holds_the_partition_back_once():
+def test_a_claim_to_a_topic_no_longer_wanted_holds_the_partition_back_once() -> None:
     claims, starts, subscriptions = vectors([(4, [0]), (4, [1])], [2, 1], [[0], [1]])
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 1]
     assert cooperative_sticky(claims, starts, subscriptions).tolist() == [0, -1, 1]

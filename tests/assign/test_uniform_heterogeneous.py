@@ -7,6 +7,7 @@ and its moves are the fewest when no closed round of hand-overs that keeps the l
 takes back more moves than it makes.
 """
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -18,22 +19,23 @@ from apportion.assign.heterogeneous import uniform_heterogeneous
 from apportion.assign.subscriptions import Subscriptions
 
 
-def assigned(before, sizes, wants):
+def assigned(before: list[int], sizes: list[int], wants: list[list[int]]) -> list[int]:
     starts = np.cumsum([0, *sizes]).astype(np.int32)
-    return uniform_heterogeneous(
+    result: list[int] = uniform_heterogeneous(
         np.array(before, np.int32), starts, Subscriptions.of(wants)
     ).tolist()
+    return result
 
 
-def topic_of_each(sizes):
+def topic_of_each(sizes: list[int]) -> list[int]:
     return [topic for topic, size in enumerate(sizes) for _ in range(size)]
 
 
-def loads_of(owner, members):
+def loads_of(owner: list[int], members: int) -> list[int]:
     return [owner.count(member) for member in range(members)]
 
 
-def moves_of(before, after, sizes, wants):
+def moves_of(before: list[int], after: list[int], sizes: list[int], wants: list[list[int]]) -> int:
     """How many partitions were taken from a member that still wants them."""
     return sum(
         was != -1 and topic in wants[was] and was != now
@@ -41,7 +43,9 @@ def moves_of(before, after, sizes, wants):
     )
 
 
-def moves_by_counts(before, after, sizes, wants):
+def moves_by_counts(
+    before: list[int], after: list[int], sizes: list[int], wants: list[list[int]]
+) -> int:
     """How many moves `after` would cost if each member kept as many as it can of the very
     partitions it has.
     """
@@ -53,7 +57,7 @@ def moves_by_counts(before, after, sizes, wants):
     )
 
 
-def check_complete_and_valid(after, sizes, wants):
+def check_complete_and_valid(after: list[int], sizes: list[int], wants: list[list[int]]) -> None:
     wanted = {topic for topics in wants for topic in topics}
     for owner, topic in zip(after, topic_of_each(sizes), strict=True):
         assert (
@@ -63,7 +67,7 @@ def check_complete_and_valid(after, sizes, wants):
         )
 
 
-def splits(amount, ways):
+def splits(amount: int, ways: int) -> Iterator[tuple[int, ...]]:
     """Every way to split so many partitions among so many members."""
     if ways == 1:
         yield (amount,)
@@ -72,7 +76,7 @@ def splits(amount, ways):
         yield from ((first, *rest) for rest in splits(amount - first, ways - 1))
 
 
-def best(before, sizes, wants):
+def best(before: list[int], sizes: list[int], wants: list[list[int]]) -> tuple[list[int], int]:
     """(loads, largest first; moves) of the fairest assignment with the fewest moves, found among
     all that there are.
     """
@@ -82,7 +86,7 @@ def best(before, sizes, wants):
         if not subscribers:
             continue
         owners = before[sum(sizes[:topic]) : sum(sizes[: topic + 1])]
-        grown = {}
+        grown: dict[tuple[int, ...], int] = {}
         for loads, moves in fewest.items():
             for split in splits(size, len(subscribers)):
                 more, cost = list(loads), moves
@@ -94,12 +98,14 @@ def best(before, sizes, wants):
     return min((sorted(loads, reverse=True), moves) for loads, moves in fewest.items())
 
 
-def improving_chain(after, sizes, wants):
+def improving_chain(
+    after: list[int], sizes: list[int], wants: list[list[int]]
+) -> tuple[int, int] | None:
     """(from, to): members between whom a chain of hand-overs would make the loads fairer; None
     where there is none.
     """
     loads = loads_of(after, len(wants))
-    owned = [set() for _ in wants]
+    owned: list[set[int]] = [set() for _ in wants]
     for owner, topic in zip(after, topic_of_each(sizes), strict=True):
         if owner != -1:
             owned[owner].add(topic)
@@ -120,7 +126,9 @@ def improving_chain(after, sizes, wants):
     return None
 
 
-def cheaper_cycle(before, after, sizes, wants):
+def cheaper_cycle(
+    before: list[int], after: list[int], sizes: list[int], wants: list[list[int]]
+) -> bool:
     """True where hand-overs in a round, or between two loads that differ by one, would undo more
     moves than they make.
     """
@@ -151,7 +159,7 @@ def cheaper_cycle(before, after, sizes, wants):
 
 
 @st.composite
-def small_groups(draw):
+def small_groups(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]]]:
     """(owner of each partition, sizes of the topics, topics of each member); owners may not want
     what they own.
     """
@@ -164,7 +172,9 @@ def small_groups(draw):
 
 @settings(max_examples=400, deadline=None)
 @given(small_groups())
-def test_no_assignment_is_fairer_and_none_as_fair_moves_fewer(group):
+def test_no_assignment_is_fairer_and_none_as_fair_moves_fewer(
+    group: tuple[list[int], list[int], list[list[int]]],
+) -> None:
     before, sizes, wants = group
     after = assigned(before, sizes, wants)
     check_complete_and_valid(after, sizes, wants)
@@ -174,7 +184,9 @@ def test_no_assignment_is_fairer_and_none_as_fair_moves_fewer(group):
 
 @settings(max_examples=150, deadline=None)
 @given(small_groups())
-def test_the_judges_of_large_groups_agree_with_the_judge_of_small_ones(group):
+def test_the_judges_of_large_groups_agree_with_the_judge_of_small_ones(
+    group: tuple[list[int], list[int], list[list[int]]],
+) -> None:
     before, sizes, wants = group
     before = [
         owner
@@ -195,7 +207,9 @@ def test_the_judges_of_large_groups_agree_with_the_judge_of_small_ones(group):
 
 @settings(max_examples=150, deadline=None)
 @given(small_groups())
-def test_nothing_moves_when_nothing_changed(group):
+def test_nothing_moves_when_nothing_changed(
+    group: tuple[list[int], list[int], list[list[int]]],
+) -> None:
     before, sizes, wants = group
     once = assigned(before, sizes, wants)
     assert assigned(once, sizes, wants) == once
@@ -203,14 +217,16 @@ def test_nothing_moves_when_nothing_changed(group):
 
 @settings(max_examples=100, deadline=None)
 @given(small_groups(), st.randoms(use_true_random=False))
-def test_the_order_of_a_members_topics_does_not_matter(group, random):
+def test_the_order_of_a_members_topics_does_not_matter(
+    group: tuple[list[int], list[int], list[list[int]]], random: Random
+) -> None:
     before, sizes, wants = group
     assert assigned(
         before, sizes, [random.sample(topics, len(topics)) for topics in wants]
     ) == assigned(before, sizes, wants)
 
 
-def large_group(seed):
+def large_group(seed: int) -> tuple[Random, list[int], list[list[int]], list[int]]:
     """Sixty members of three to six of thirty topics, whose sizes fall like 1/n; first assigned
     from nothing.
     """
@@ -221,7 +237,7 @@ def large_group(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_large_group_stays_fair_with_the_fewest_moves_through_joins_and_leaves(seed):
+def test_a_large_group_stays_fair_with_the_fewest_moves_through_joins_and_leaves(seed: int) -> None:
     random, sizes, wants, owner = large_group(seed)
     assert improving_chain(owner, sizes, wants) is None
     for change in ("join", "leave", "leave six", "another topic", "nothing"):
@@ -242,12 +258,12 @@ def test_a_large_group_stays_fair_with_the_fewest_moves_through_joins_and_leaves
     assert owner == before  # the last change was none
 
 
-def test_a_member_of_a_crowded_topic_makes_room_on_the_other():
+def test_a_member_of_a_crowded_topic_makes_room_on_the_other() -> None:
     # 0 alone wants topic 0; 1 wants both; so topic 1 goes to 1 and topic 0 mostly to 0.
     assert assigned([-1] * 6, [3, 3], [[0], [0, 1]]) == [0, 0, 0, 1, 1, 1]
 
 
-def test_a_hand_over_goes_through_a_third_member():
+def test_a_hand_over_goes_through_a_third_member() -> None:
     # 2 joins and wants topic 1 alone; 1 gives it partitions, and takes some from 0, who shares no
     # topic with 2.
     before = [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
@@ -255,20 +271,20 @@ def test_a_hand_over_goes_through_a_third_member():
     assert after == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
 
 
-def test_a_new_topic_is_spread_over_its_subscribers():
+def test_a_new_topic_is_spread_over_its_subscribers() -> None:
     after = assigned([-1] * 12, [6, 6], [[0, 1], [0, 1], [0, 1], [1]])
     assert [loads_of(after[:6], 4), loads_of(after[6:], 4)] == [[2, 2, 2, 0], [1, 1, 1, 3]]
 
 
-def test_a_topic_that_nobody_wants_stays_without_owner():
+def test_a_topic_that_nobody_wants_stays_without_owner() -> None:
     assert assigned([0, 0, 0], [2, 1], [[1], []]) == [-1, -1, 0]
 
 
-def test_without_members_nobody_owns_anything():
+def test_without_members_nobody_owns_anything() -> None:
     assert assigned([-1, -1], [2], []) == [-1, -1]
 
 
-def test_a_long_chain_of_members_ends():
+def test_a_long_chain_of_members_ends() -> None:
     # each shares a topic with the next; one partition too many at one end has to go all the way
     members = 200
     sizes = [1] * members

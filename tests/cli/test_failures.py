@@ -21,15 +21,14 @@ def failed(*arguments):
     return result.exit_code, result.stdout, result.stderr
 
 
-NO_GROUP = "there is no group 'nosuch': `apportion groups list` shows what there is"
-NO_STREAMS_GROUP = (
-    "there is no group 'nosuch': that is the application.id, and `apportion groups list` "
-    "shows what there is"
+@pytest.mark.parametrize(
+    ("room", "meaning"), [("groups", ""), ("streams", "that is the application.id, and ")]
 )
-
-
-@pytest.mark.parametrize(("room", "message"), [("groups", NO_GROUP), ("streams", NO_STREAMS_GROUP)])
-def test_a_group_that_is_not_there_is_told_with_the_next_step(bootstrap, room, message):
+def test_a_group_that_is_not_there_is_told_with_the_next_step(bootstrap, room, meaning):
+    message = (
+        f"there is no group 'nosuch': {meaning}`apportion groups list --bootstrap {bootstrap}` "
+        "shows what there is"
+    )
     describe = [room, "describe", "nosuch", "--bootstrap", bootstrap]
     code, out, err = failed(*describe)
     assert (code, out, err) == (1, "", f"apportion {room}: {message}\n")

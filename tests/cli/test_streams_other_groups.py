@@ -49,8 +49,8 @@ def test_a_group_without_members_is_empty(broker):
 
 def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
     sentence = (
-        "there is no group 'nobody': that is the application.id, and `apportion groups list` "
-        "shows what there is"
+        "there is no group 'nobody': that is the application.id, and `apportion groups list "
+        f"--bootstrap {broker.bootstrap}` shows what there is"
     )
     assert asked(broker, "nobody") == (1, [f"apportion streams: {sentence}"])
 

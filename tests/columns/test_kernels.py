@@ -2,6 +2,8 @@
 cached.
 """
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ def zigzag_varint(number: int) -> bytes:
     return bytes([*out, zigzag])
 
 
-def read(kernel, data: bytes, end: int | None = None) -> tuple[int, int]:
+def read(kernel: Any, data: bytes, end: int | None = None) -> tuple[int, int]:
     """What `kernel` reads at the start of `data`, which ends at `end`."""
     number, at = kernel(
         np.frombuffer(data, np.uint8), np.uint64(0), np.uint64(len(data) if end is None else end)
@@ -32,14 +34,14 @@ def read(kernel, data: bytes, end: int | None = None) -> tuple[int, int]:
     large=st.integers(-(1 << 63), (1 << 63) - 1),
     rest=st.binary(max_size=3),
 )
-def test_every_number_is_read_and_every_cut_one_is_bad(small, large, rest):
+def test_every_number_is_read_and_every_cut_one_is_bad(small: int, large: int, rest: bytes) -> None:
     for kernel, number in ((read_varint, small), (read_varlong, small), (read_varlong, large)):
         data = zigzag_varint(number)
         assert read(kernel, data + rest) == (number, len(data))
         assert read(kernel, data, len(data) - 1) == (0, int(MALFORMED))
 
 
-def test_numbers_of_too_many_bits_are_bad():
+def test_numbers_of_too_many_bits_are_bad() -> None:
     for kernel, data in (
         (read_varint, b"\xff\xff\xff\xff\x1f"),
         (read_varint, b"\x80\x80\x80\x80\x80\x00"),
@@ -51,8 +53,8 @@ def test_numbers_of_too_many_bits_are_bad():
         assert read(kernel, data) == (0, int(MALFORMED))
 
 
-def test_a_function_without_a_cache_directory_is_compiled_all_the_same():
+def test_a_function_without_a_cache_directory_is_compiled_all_the_same() -> None:
     """Numba finds no directory for source that lies in no file, just as in a read-only home."""
-    scope: dict = {}
+    scope: dict[str, Any] = {}
     exec("def doubled(number):\n    return 2 * number", scope)
     assert compile_on_first_use(scope["doubled"])(21) == 42

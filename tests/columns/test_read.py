@@ -3,6 +3,8 @@ bounds.
 """
 
 import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +28,17 @@ SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
 
 
 @st.composite
-def batches(draw) -> list[bytes]:
+def batches(draw: st.DrawFn) -> list[bytes]:
     """Up to six batches of every codec, with gaps within and between them; some bear the append's
     time, some are markers.
     """
-    result, offset = [], draw(st.integers(0, 20))
+    result: list[bytes] = []
+    offset = draw(st.integers(0, 20))
     for _ in range(draw(st.integers(0, 6))):
         base, records = offset, []
-        for gap, timestamp_ms, *rest in draw(st.lists(RECORDS, max_size=8)):
+        for gap, timestamp_ms, key, value, record_headers in draw(st.lists(RECORDS, max_size=8)):
             offset += gap
-            records.append(Record(offset, timestamp_ms, *rest))
+            records.append(Record(offset, timestamp_ms, key, value, record_headers))
         attributes = draw(st.integers(0, 4)) | draw(st.sampled_from([0, 0, 0, 8, 16, 32]))
         later = draw(st.integers(0, 3))
         result.append(
@@ -50,7 +53,9 @@ def batches(draw) -> list[bytes]:
     return result
 
 
-def arrow_rows(buffers, span=EVERYTHING, *, headers=True, most=10_000) -> list[dict]:
+def arrow_rows(
+    buffers: Any, span: tuple[int, int] = EVERYTHING, *, headers: bool = True, most: int = 10_000
+) -> list[dict[str, Any]]:
     """All rows as Python values, after Arrow's own full validation of every batch."""
     found = []
     for batch in to_arrow(
@@ -70,7 +75,12 @@ def arrow_rows(buffers, span=EVERYTHING, *, headers=True, most=10_000) -> list[d
     return found
 
 
-def expected_rows(encoded, span=EVERYTHING, *, headers=True) -> list[dict]:
+def expected_rows(
+    encoded: Sequence[bytes | bytearray],
+    span: tuple[int, int] = EVERYTHING,
+    *,
+    headers: bool = True,
+) -> list[dict[str, Any]]:
     """The same rows by way of the plain decoder."""
     found = []
     for batch in encoded:
@@ -95,7 +105,9 @@ def expected_rows(encoded, span=EVERYTHING, *, headers=True) -> list[dict]:
 
 @settings(max_examples=120, deadline=None)
 @given(encoded=batches(), headers=st.booleans(), most=st.integers(1, 30))
-def test_arrow_holds_what_the_plain_decoder_reads(encoded, headers, most):
+def test_arrow_holds_what_the_plain_decoder_reads(
+    encoded: list[bytes], headers: bool, most: int
+) -> None:
     assert arrow_rows(b"".join(encoded), headers=headers, most=most) == expected_rows(
         encoded, headers=headers
     )
@@ -103,11 +115,13 @@ def test_arrow_holds_what_the_plain_decoder_reads(encoded, headers, most):
 
 @settings(max_examples=80, deadline=None)
 @given(encoded=batches(), span=SPANS, most=st.integers(1, 30))
-def test_rows_outside_the_span_are_dropped(encoded, span, most):
+def test_rows_outside_the_span_are_dropped(
+    encoded: list[bytes], span: tuple[int, int], most: int
+) -> None:
     assert arrow_rows(encoded, span, most=most) == expected_rows(encoded, span)
 
 
-def test_the_schema_is_the_one_that_spark_asks_for():
+def test_the_schema_is_the_one_that_spark_asks_for() -> None:
     text = (
         "key: binary, value: binary, topic: string, partition: int32, offset: int64, "
         "timestamp: timestamp[us, tz=UTC]"
@@ -118,7 +132,7 @@ def test_the_schema_is_the_one_that_spark_asks_for():
     assert SCHEMA_WITH_HEADERS.remove(7).equals(SCHEMA)
 
 
-def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
+def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut() -> None:
     sizes = [4, 4, 4, 25, 3]
     encoded, offset = [], 0
     for size in sizes:
@@ -130,7 +144,7 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
     assert [batch.num_rows for batch in found] == [8, 4, 10, 10, 5, 3]
 
 
-def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
+def test_rows_leave_before_their_bytes_become_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_buffer, "SHARED_BUFFER_BYTES", 1000)
     encoded = [
         encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0)
@@ -140,20 +154,20 @@ def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
     assert [batch.num_rows for batch in found] == [2, 1, 9, 1]
 
 
-def test_a_batch_cut_off_at_the_end_and_an_empty_fetch_give_no_rows():
+def test_a_batch_cut_off_at_the_end_and_an_empty_fetch_give_no_rows() -> None:
     batch = encode_batch([(b"k", b"v", ())], timestamp_ms=0)
     assert arrow_rows(b"") == []
     assert arrow_rows([]) == []
     assert arrow_rows(batch + batch[:-1]) == expected_rows([batch])
 
 
-def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for():
+def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for() -> None:
     encoded = [
         encode_batch([(b"%d" % i, b"v" * 50, ())] * 5, base_offset=5 * i, timestamp_ms=i)
         for i in range(3)
     ]
 
-    def reused():
+    def reused() -> Iterator[memoryview]:
         room = bytearray(len(encoded[0]))
         for batch in encoded:
             room[:] = batch
@@ -162,7 +176,7 @@ def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for():
     assert arrow_rows(reused()) == expected_rows(encoded)
 
 
-def test_columns_grow_within_one_table():
+def test_columns_grow_within_one_table() -> None:
     encoded = [
         encode_batch(
             [(bytes(n), bytes(2 * n), (("h" * n, bytes(n)),) * 3)] * 4,
@@ -174,7 +188,7 @@ def test_columns_grow_within_one_table():
     assert arrow_rows(encoded) == expected_rows(encoded)
 
 
-def test_an_error_names_topic_partition_and_offset():
+def test_an_error_names_topic_partition_and_offset() -> None:
     good = encode_batch([(b"k", b"v", ())] * 7, timestamp_ms=0)
     bad = bytearray(encode_batch([(b"k", b"v", ())] * 7, base_offset=7, timestamp_ms=0))
     bad[-1] ^= 1
@@ -192,20 +206,20 @@ def test_an_error_names_topic_partition_and_offset():
         ([Record(0, (1 << 63) - 1, None, None), Record(1, 0, None, None)], 0),
     ],
 )
-def test_a_time_beyond_microseconds_is_refused(records, attributes):
+def test_a_time_beyond_microseconds_is_refused(records: list[Record], attributes: int) -> None:
     batch = encode_records(records, base_offset=0, attributes=attributes)
     assert decode_batch(batch)
     with pytest.raises(DecodeError, match="does not fit a timestamp"):
         arrow_rows(batch)
 
 
-def test_offsets_beyond_the_largest_are_refused():
+def test_offsets_beyond_the_largest_are_refused() -> None:
     batch = encode_batch([(None, None, ())] * 2, base_offset=(1 << 63) - 1, timestamp_ms=0)
     with pytest.raises(DecodeError, match="at the offsets"):
         arrow_rows(batch, (0, (1 << 63) - 1))
 
 
-def test_a_count_that_the_bytes_cannot_hold_takes_no_memory():
+def test_a_count_that_the_bytes_cannot_hold_takes_no_memory() -> None:
     header = struct.pack(">hiqqqhii", 0, (1 << 31) - 2, 0, 0, -1, -1, -1, (1 << 31) - 1)
     batch = struct.pack(">qiibI", 0, 49, 0, 2, crc32c(header)) + header
     with pytest.raises(DecodeError, match="records in 0 bytes"):
@@ -220,8 +234,11 @@ def test_a_count_that_the_bytes_cannot_hold_takes_no_memory():
     triples=st.lists(st.tuples(OCTETS, OCTETS, HEADERS), max_size=5),
 )
 def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(
-    headers, data, codec, triples
-):
+    headers: bool,
+    data: st.DataObject,
+    codec: int,
+    triples: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+) -> None:
     batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
     for _ in range(data.draw(st.integers(1, 4))):
         batch[data.draw(st.integers(21, len(batch) - 1))] = data.draw(st.integers(0, 255))
@@ -241,7 +258,9 @@ def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(
 
 @settings(max_examples=1500, deadline=None)
 @given(body=st.binary(max_size=60), count=st.integers(0, 4))
-def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(body, count):
+def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(
+    body: bytes, count: int
+) -> None:
     """The columns have exactly the promised room, between guards that must keep their values."""
     octets = np.frombuffer(body, np.uint8)
     keys, values = np.full((2, len(body) + 32), 0xA5, np.uint8)

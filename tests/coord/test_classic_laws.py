@@ -37,9 +37,9 @@ class Barrier(RuleBasedStateMachine):
     @initialize(
         delay_ms=st.sampled_from([0, 100]),
         limit=st.sampled_from([100, 100, 100, 3]),
-        patience_ms=st.sampled_from([20_000, 20_000, 0]),
+        rebalance_ms=st.sampled_from([20_000, 20_000, 0]),
     )
-    def begin(self, delay_ms, limit, patience_ms):
+    def begin(self, delay_ms, limit, rebalance_ms):
         self.world = ClassicWorld(
             GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
             topics(foo=3),
@@ -48,7 +48,7 @@ class Barrier(RuleBasedStateMachine):
         for number in (0, 1, 2):
             self.players[number].instance_id = f"i{number}"
         for player in self.players:
-            player.rebalance_ms = patience_ms
+            player.rebalance_ms = rebalance_ms
         self.waiting = {}  # ticket -> player
         self.requests = {}  # ticket -> what it asked: who lies since is not meant by the answer
         self.spent = set()
@@ -59,11 +59,11 @@ class Barrier(RuleBasedStateMachine):
         which=PLAYERS,
         version=st.sampled_from([3, 5, 8, 9]),
         names=SPOKEN,
-        patience_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
+        rebalance_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
     )
-    def join(self, which, version, names, patience_ms):
+    def join(self, which, version, names, rebalance_ms):
         player = self.players[which]
-        player.rebalance_ms, player.version = patience_ms, version
+        player.rebalance_ms, player.version = rebalance_ms, version
         player.protocols = tuple((name, f"{player.name} {name}".encode()) for name in names)
         self.ask(player, player.joining(), version)
 

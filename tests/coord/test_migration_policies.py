@@ -157,17 +157,17 @@ def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as
     assert (world.group().type_name, world.group().saved.classic_member_count) == ("consumer", 1)
 
 
-@pytest.mark.parametrize("patience_ms", [-1, -7, 0])
-def test_who_wants_no_time_for_a_rebalance_has_none(patience_ms):
+@pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
+def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms):
     world = make_world()
     settle(consumer(world, "c"))
-    assert join(world, "m", 9, rebalance_ms=patience_ms).error_code == Code.NONE
+    assert join(world, "m", 9, rebalance_ms=rebalance_ms).error_code == Code.NONE
     world.advance(1)
     assert list(world.group().saved.members) == ["c"]
 
     world = make_world()
     # an empty group looks for others, if only for a moment
-    assert join(world, "", 3, rebalance_ms=patience_ms) is None
+    assert join(world, "", 3, rebalance_ms=rebalance_ms) is None
     world.advance(1)
     assert (world.group().type_name, world.group().state_name()) == ("classic", "Empty")
 

@@ -1,6 +1,8 @@
 """The loop driver carries out what a toy machine asks for, and invents nothing."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from apportion.drive.aio import LoopDriver
 from apportion.machine import Flush, Flushed, FlushFailed, Instant, Note, Tick
@@ -9,11 +11,11 @@ from apportion.machine import Flush, Flushed, FlushFailed, Instant, Note, Tick
 class Toy:
     """Writes down every event; acts as the event itself says."""
 
-    def __init__(self):
-        self.events = []
-        self.wake_ms = None
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.wake_ms: int | None = None
 
-    def step(self, event, now: Instant):
+    def step(self, event: Any, now: Instant) -> list[Flush | Note]:
         if isinstance(event, Exception):
             raise event
         self.events.append(event)
@@ -21,21 +23,26 @@ class Toy:
             self.wake_ms = None
         return event if isinstance(event, list) else []
 
-    def wake_at(self):
+    def wake_at(self) -> int | None:
         return self.wake_ms
 
-    def give_up(self, event, error, now: Instant):
+    def give_up(
+        self, event: AssertionError | KeyError, error: AssertionError | KeyError, now: Instant
+    ) -> list[Note]:
         if isinstance(event, KeyError):
             raise event
         self.events.append(("gave up", event))
         return [Note("error", str(error))]
 
 
-def run(deed, sync=lambda paths: None):
+def run(
+    deed: Any, sync: Callable[..., Any] = lambda paths: None
+) -> tuple[list[Any], list[Note | KeyError]]:
     """What the toy saw and what was carried out, after `deed(toy, driver)`."""
-    toy, done = Toy(), []
+    toy: Any = Toy()
+    done: list[Any] = []
 
-    async def play():
+    async def play() -> None:
         driver = LoopDriver(
             toy,
             sync=sync,
@@ -50,10 +57,10 @@ def run(deed, sync=lambda paths: None):
     return toy.events, done
 
 
-def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event():
-    paths = []
+def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event() -> None:
+    paths: list[str] = []
 
-    async def deed(toy, driver):
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         driver.post([Note("info", "a"), Flush(3, ("x", "y")), Note("info", "b")])
         await driver.idle()
 
@@ -62,19 +69,19 @@ def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event():
     assert (paths, done) == (["x", "y"], [Note("info", "a"), Note("info", "b")])
 
 
-def test_a_disk_that_refuses_is_an_event_too():
-    def refuse(paths):
+def test_a_disk_that_refuses_is_an_event_too() -> None:
+    def refuse(paths: tuple[str, ...]) -> NoReturn:
         raise OSError("no room")
 
-    async def deed(toy, driver):
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         driver.post([Flush(1, ("x",))])
         await driver.idle()
 
     assert run(deed, refuse)[0][1:] == [FlushFailed(1, "no room")]
 
 
-def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on():
-    async def deed(toy, driver):
+def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on() -> None:
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         driver.post(AssertionError("broken"))
         driver.post([Note("info", "next")])
 
@@ -83,8 +90,8 @@ def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on():
     assert done == [Note("error", "broken"), Note("info", "next")]
 
 
-def test_the_machine_is_woken_when_it_wants_to_be():
-    async def deed(toy, driver):
+def test_the_machine_is_woken_when_it_wants_to_be() -> None:
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         toy.wake_ms = 0
         driver.post([])
         while Tick() not in toy.events:
@@ -93,18 +100,18 @@ def test_the_machine_is_woken_when_it_wants_to_be():
     assert run(deed)[0] == [[], Tick()]
 
 
-def test_after_the_end_nothing_is_stepped():
-    async def deed(toy, driver):
+def test_after_the_end_nothing_is_stepped() -> None:
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         await driver.stop()
         driver.post([Note("info", "late")])
 
     assert run(deed) == ([], [])
 
 
-def test_a_machine_that_cannot_give_up_a_step_is_stepped_no_more():
+def test_a_machine_that_cannot_give_up_a_step_is_stepped_no_more() -> None:
     broken = KeyError("worse")
 
-    async def deed(toy, driver):
+    async def deed(toy: Toy, driver: LoopDriver) -> None:
         driver.post(broken)
         driver.post([Note("info", "late")])
 

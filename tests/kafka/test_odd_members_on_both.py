@@ -78,27 +78,27 @@ def test_who_a_static_member_is_comes_before_what_it_says(sides, group, said):
     assert {ours["answer"]["member"] for ours, _ in answers} == {""}
 
 
-@pytest.mark.parametrize("patience_ms", [-1, -7, 0])
+@pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 9])
 def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_group(
-    sides, group, version, patience_ms
+    sides, group, version, rebalance_ms
 ):
     exchange(sides, modern(group, "m"))
     assert codes(sides, classic(group, "a", version=version, member_id="ghost")) == (0, 0)
     assert codes(
-        sides, classic(group, "a", version=version, member_id="ghost", rebalance_ms=patience_ms)
+        sides, classic(group, "a", version=version, member_id="ghost", rebalance_ms=rebalance_ms)
     ) == (0, 0)
     for side in sides:
         until(lambda side=side: list(side.play(Describe((group,)))[group]["members"]) == ["m"])
     assert codes(sides, Sync(group, "a", 3, version=3)) == (25, 25)
 
 
-@pytest.mark.parametrize("patience_ms", [-1, -7, 0])
+@pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 3])
 def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_classic_group(
-    sides, group, version, patience_ms
+    sides, group, version, rebalance_ms
 ):
-    assert codes(sides, classic(group, "a", version=version, rebalance_ms=patience_ms)) == (0, 0)
+    assert codes(sides, classic(group, "a", version=version, rebalance_ms=rebalance_ms)) == (0, 0)
     for side in sides:
         until(lambda side=side: side.play(DescribeClassic((group,)))[group]["state"] == "Empty")
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=2)) == (25, 25)

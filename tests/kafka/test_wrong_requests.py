@@ -299,7 +299,7 @@ def sides(kafka):
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in both:
             prepare(side)
-            side.patience_ms = 4_000
+            side.timeout_ms = 4_000
         yield both
         for side in both:
             side.close()

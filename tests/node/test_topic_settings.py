@@ -133,6 +133,13 @@ def test_a_setting_that_kafka_does_not_have_is_refused(play):
     )
 
 
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(play):
+    assert create(play, retention_mss="1") == (
+        Code.INVALID_CONFIG,
+        "a topic has no setting retention.mss; did you mean retention.ms?",
+    )
+
+
 def test_a_topic_says_how_dense_the_index_of_its_logs_is(play, kit):
     for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
         assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)

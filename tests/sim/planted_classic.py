@@ -73,7 +73,7 @@ def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
 
 
 def take_all_due_at_once(self: Deadlines, now_ms: int) -> Iterator[Key]:
-    return iter([key for _, key in self._popped(now_ms)])
+    return iter([key for _, key in self._pop_due(now_ms)])
 
 
 def revive_members_alone(turn: Turn, group: ClassicGroup) -> None:

@@ -1,11 +1,12 @@
 """Logs on both disks, and batches to append to them."""
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from apportion.store.files import MemoryDisk, RealDisk
-from apportion.store.log import LogSettings
+from apportion.store.log import Log, LogSettings
 from apportion.wire.batch import Record, encode_records
 
 SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
@@ -19,7 +20,7 @@ class Wish(NamedTuple):
 
 
 @contextmanager
-def disk_of(kind):
+def disk_of(kind: str) -> Iterator[RealDisk | MemoryDisk]:
     if kind == "memory":
         yield MemoryDisk()
     else:
@@ -29,7 +30,7 @@ def disk_of(kind):
             disk.close()
 
 
-def append(log, wish, compression=0):
+def append(log: Log, wish: Wish, compression: int = 0) -> tuple[bytes, list[Record]]:
     base = log.next_offset
     records = [
         Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)
@@ -39,5 +40,5 @@ def append(log, wish, compression=0):
     return batch, records
 
 
-def segment_starts(disk, directory):
+def segment_starts(disk: RealDisk | MemoryDisk, directory: str) -> list[int]:
     return [int(name[:20]) for name in disk.list_dir(directory) if name.endswith(".log")]

@@ -2,7 +2,10 @@
 it.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,14 +37,14 @@ class Cut(MemoryDisk):
     of a name before it.
     """
 
-    def __init__(self, of):
+    def __init__(self, of: MemoryDisk) -> None:
         super().__init__()
         self._names, self._durable = of._names, of._durable
         self.left = -1  # changes until the power goes; -1: it stays
         # (old name or None, new name or None, what bears it) since the last sync of their directory
-        self._renames = []
+        self._renames: list[tuple[Any, str | None, Any]] = []
 
-    def found(self, tear_bytes, picks):
+    def found(self, tear_bytes: int | None, picks: list[bool]) -> MemoryDisk:
         """The disk after the power has gone, with those changes of names that `picks` says."""
         names = dict(self._durable)
         for (old, new, content), is_kept in zip(self._renames, picks, strict=False):
@@ -52,45 +55,45 @@ class Cut(MemoryDisk):
         left._names, left._durable = names, dict(names)
         return left.crash(tear_bytes)
 
-    def append(self, path, at, data):
+    def append(self, path: str, at: int, data: bytes | bytearray | memoryview) -> None:
         self._change(None, path)
         super().append(path, at, data)
         self._changed(path)
 
-    def resize(self, path, size_bytes):
+    def resize(self, path: str, size_bytes: int) -> None:
         self._change(None, path)
         super().resize(path, size_bytes)
         self._changed(path)
 
-    def delete(self, path):
+    def delete(self, path: str) -> None:
         self._change(path, None)
         super().delete(path)
 
-    def rename(self, old, new):
+    def rename(self, old: str, new: str) -> None:
         self._change(old, new)
         super().rename(old, new)
 
-    def sync(self, paths):
+    def sync(self, paths: Iterable[str]) -> None:
         for path in paths:
             self._spend()
             super().sync([path])
             if path == HERE:
                 self._renames.clear()
 
-    def _change(self, old, new):
+    def _change(self, old: Any, new: Any) -> None:
         self._spend()
         self._renames.append((old, new, self._names.get(old)))
 
-    def _changed(self, path):
+    def _changed(self, path: str) -> None:
         self._renames[-1] = (None, path, self._names[path])
 
-    def _spend(self):
+    def _spend(self) -> None:
         if self.left == 0:
             raise Dead
         self.left -= 1
 
 
-def add(log, records, time_ms=5):
+def add(log: Log, records: list[tuple[bytes, bytes | None]], time_ms: int = 5) -> None:
     """One batch of (key, value), all of one time."""
     batch = encode_batch(
         [(key, value, ()) for key, value in records],
@@ -100,22 +103,27 @@ def add(log, records, time_ms=5):
     log.append(batch, last_offset=log.next_offset + len(records) - 1, max_timestamp_ms=time_ms)
 
 
-def told(log):
+def told(log: Log) -> list[Record]:
     """All records of a log."""
     return [record for batch in log.batches(0) for record in decode_batch(batch)]
 
 
-def state(records):
+def state(records: list[Record]) -> Any:
     """What a reader knows in the end."""
-    last = {}
+    last: dict[bytes, bytes] = {}
     for record in records:
+        assert record.key is not None
         last.pop(record.key, None)
         if record.value is not None:
             last[record.key] = record.value
     return last
 
 
-def filled(disk, story, layout=LAYOUT):
+def filled(
+    disk: RealDisk | MemoryDisk,
+    story: Any,
+    layout: LogSettings = LAYOUT,
+) -> Log:
     """A durable log that holds these batches, each at its own time."""
     log = Log.open(disk, HERE, layout)
     for time_ms, records in enumerate(story):
@@ -125,7 +133,7 @@ def filled(disk, story, layout=LAYOUT):
     return log
 
 
-def clean(disk, log, before_offset, since_ms=0):
+def clean(disk: RealDisk | MemoryDisk, log: Log, before_offset: int, since_ms: int = 0) -> int:
     """The log is cleaned; how often others had their turn."""
     turns = 0
     for pause in clean_log(log, before_offset, since_ms):
@@ -137,7 +145,7 @@ def clean(disk, log, before_offset, since_ms=0):
     return turns
 
 
-def left_of(records, end, since_ms):
+def left_of(records: list[Record], end: int, since_ms: int) -> list[Record]:
     """What a cleaning of everything before `end` leaves: the rule in its plainest form."""
     last = {record.key: record.offset for record in records if record.offset < end}
     return [
@@ -151,7 +159,7 @@ def left_of(records, end, since_ms):
     ]
 
 
-def files(disk):
+def files(disk: RealDisk | MemoryDisk) -> tuple[str, ...]:
     return disk.list_dir(HERE)
 
 
@@ -159,7 +167,9 @@ def files(disk):
 @given(
     st.lists(batches, min_size=1, max_size=30), tombstone_times, st.sampled_from((1, 200, 1 << 16))
 )
-def test_of_each_key_the_last_record_stays_where_it_was(story, since_ms, batch_bytes):
+def test_of_each_key_the_last_record_stays_where_it_was(
+    story: list[list[tuple[bytes, bytes | None]]], since_ms: int, batch_bytes: int
+) -> None:
     disk = MemoryDisk()
     log = filled(disk, story)
     before, end = told(log), log.next_offset
@@ -189,8 +199,12 @@ def test_of_each_key_the_last_record_stays_where_it_was(story, since_ms, batch_b
     st.lists(st.booleans(), min_size=40, max_size=40),
 )
 def test_a_loss_of_power_at_any_operation_finds_the_same_story(
-    story, since_ms, at, tear_bytes, picks
-):
+    story: list[list[tuple[bytes, bytes | None]]],
+    since_ms: int,
+    at: int,
+    tear_bytes: int | None,
+    picks: list[bool],
+) -> None:
     whole = MemoryDisk()
     filled(whole, story)
     disk = Cut(whole.crash(100_000))
@@ -217,7 +231,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     assert not log.has_leftovers
 
 
-def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new():
+def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(40))]] * 20)
     end = log.next_offset
@@ -233,7 +247,7 @@ def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new():
     assert told(Log.open(disk.crash(), HERE, LAYOUT)) == told(log)
 
 
-def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides():
+def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(200))], [(b"a", None)], *[[(b"b", bytes(200))]] * 5])
     clean(disk, log, log.next_offset, since_ms=1)
@@ -247,7 +261,9 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides():
     assert [record.key for record in told(log)].count(b"a") == 0
 
 
-def test_a_batch_covers_no_more_offsets_than_the_format_can_count(monkeypatch):
+def test_a_batch_covers_no_more_offsets_than_the_format_can_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compact, "MAX_BATCH_OFFSETS", 7)
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(90))]] * 40)
@@ -257,7 +273,9 @@ def test_a_batch_covers_no_more_offsets_than_the_format_can_count(monkeypatch):
     assert (sum(spans), max(spans)) == (cleaned.next_offset, 8)
 
 
-def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
+def test_the_last_offset_is_covered_also_when_its_record_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compact, "BATCH_BYTES", 1)
     disk = MemoryDisk()
     log = filled(
@@ -273,7 +291,7 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
     assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
 
 
-def test_only_what_is_dirty_makes_a_cleaning_worth_while():
+def test_only_what_is_dirty_makes_a_cleaning_worth_while() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(300))]] * 3)
     assert not is_dirty_enough(log, log.closed_segments(3)[0].next_offset - 1)
@@ -290,7 +308,7 @@ def test_only_what_is_dirty_makes_a_cleaning_worth_while():
     assert is_dirty_enough(log, log.next_offset)
 
 
-def test_steps_and_batches_are_no_larger_than_their_share():
+def test_steps_and_batches_are_no_larger_than_their_share() -> None:
     disk = MemoryDisk()
     log = filled(
         disk, [[(b"%d" % i, bytes(1000))] for i in range(500)], LogSettings(segment_bytes=100_000)
@@ -308,7 +326,7 @@ def test_steps_and_batches_are_no_larger_than_their_share():
     assert all(compact.BATCH_BYTES <= size < compact.BATCH_BYTES + 3000 for size in sizes[:-1])
 
 
-def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything():
+def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(300))]] * 5)
     names, segment = files(disk), log.closed_segments(log.next_offset)[1]
@@ -320,7 +338,9 @@ def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything(
     assert files(disk) == names
 
 
-def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(monkeypatch):
+def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compact, "MAX_KEYS", 3)
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
@@ -332,7 +352,7 @@ def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(monkeypatch):
     assert told(log) == left_of(before, ends[0], 0)
 
 
-def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds():
+def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
     before, names = told(log), files(disk)
@@ -345,7 +365,7 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds():
     assert state(told(log)) == state(before)
 
 
-def test_what_somebody_else_wrote_in_a_transaction_is_not_touched():
+def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, HERE, LAYOUT)
     batch = encode_records(
@@ -361,7 +381,7 @@ def test_what_somebody_else_wrote_in_a_transaction_is_not_touched():
     assert told(log) == before
 
 
-def test_a_real_disk_gives_back_the_room_and_views_stay_what_they_were(tmp_path):
+def test_a_real_disk_gives_back_the_room_and_views_stay_what_they_were(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=3)
     story = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
     log = filled(disk, story, LogSettings(segment_bytes=3000, growth_bytes=256))

@@ -2,6 +2,8 @@
 not appended.
 """
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -13,13 +15,13 @@ from apportion.wire.batch import encode_batch
 LAYOUTS = [LogSettings(600, 100, growth) for growth in (0, 256)]
 
 
-def append(log, value, count=1):
+def append(log: Log, value: bytes, count: int = 1) -> bytes:
     batch = encode_batch([(b"k", value, ())] * count, base_offset=log.next_offset, timestamp_ms=5)
     log.append(batch, last_offset=log.next_offset + count - 1, max_timestamp_ms=5)
     return batch
 
 
-def content(log):
+def content(log: Log) -> list[bytes]:
     return [bytes(batch) for batch in log.batches(0)]
 
 
@@ -47,7 +49,9 @@ FULL_WHEN_ROLLING = [
 @settings(max_examples=500, deadline=None)
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls | cuts, max_size=40))
-def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout, story):
+def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
+    layout: LogSettings, story: list[tuple[str, Any]]
+) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, durable = [], 0
@@ -84,7 +88,7 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
+def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout: LogSettings) -> None:
     first, second = (
         encode_batch([(b"k", value, ())], base_offset=i, timestamp_ms=5)
         for i, value in enumerate((b"one", b"two"))
@@ -112,7 +116,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
 
 # not the leader epoch, which the CRC does not cover
 @pytest.mark.parametrize("position", [*range(8, 12), *range(16, 61)])
-def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(position):
+def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(position: int) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batches = [append(log, b"x" * 20) for _ in range(3)]
@@ -121,7 +125,7 @@ def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(positi
     assert content(Log.open(disk, "t-0")) == batches[:1]
 
 
-def test_a_log_ends_before_a_batch_whose_offsets_do_not_ascend():
+def test_a_log_ends_before_a_batch_whose_offsets_do_not_ascend() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     first = append(log, b"one", count=3)
@@ -130,7 +134,7 @@ def test_a_log_ends_before_a_batch_whose_offsets_do_not_ascend():
     assert (content(log), log.next_offset) == ([first], 3)
 
 
-def test_segments_behind_a_torn_one_are_thrown_away():
+def test_segments_behind_a_torn_one_are_thrown_away() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LAYOUTS[0])
     first = append(log, b"1" * 200)
@@ -145,7 +149,7 @@ def test_segments_behind_a_torn_one_are_thrown_away():
     assert content(log) == [first, again]
 
 
-def test_what_a_start_has_read_back_must_be_synced_before_it_is_durable():
+def test_what_a_start_has_read_back_must_be_synced_before_it_is_durable() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batch = append(log, b"one")
@@ -156,7 +160,7 @@ def test_what_a_start_has_read_back_must_be_synced_before_it_is_durable():
 
 
 @pytest.mark.parametrize("next_offset", range(6))
-def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset):
+def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset: int) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LAYOUTS[1])
     appended = []
@@ -172,7 +176,7 @@ def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset):
     assert content(log) == content(Log.open(disk.crash(), "t-0", LAYOUTS[1])) == kept
 
 
-def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not():
+def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batch = append(log, b"one")
@@ -193,7 +197,9 @@ closes = st.tuples(st.just("close"), st.just(0))
     st.sampled_from(LAYOUTS),
     st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40),
 )
-def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(layout, story):
+def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(
+    layout: LogSettings, story: list[tuple[str, Any]]
+) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, lost = [], set()  # what was cut away may come back with a crash, until the next sync

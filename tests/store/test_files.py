@@ -2,8 +2,10 @@
 
 import os
 import resource
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from errno import EFBIG, ENOENT, ENOSPC
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,7 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture(params=["memory", "real"])
-def disk(request, tmp_path):
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RealDisk | MemoryDisk]:
     if request.param == "memory":
         yield MemoryDisk()
     else:
@@ -22,13 +24,15 @@ def disk(request, tmp_path):
         real.close()
 
 
-def append(log, value):
+def append(log: Log, value: bytes) -> bytes:
     batch = encode_batch([(b"k", value, ())], base_offset=log.next_offset, timestamp_ms=5)
     log.append(batch, last_offset=log.next_offset, max_timestamp_ms=5)
     return batch
 
 
-def test_bytes_stand_where_they_were_written_and_views_of_older_sizes_stay(disk):
+def test_bytes_stand_where_they_were_written_and_views_of_older_sizes_stay(
+    disk: RealDisk | MemoryDisk,
+) -> None:
     disk.append("a", 0, b"hello")
     old = disk.view("a", 0, 5)
     disk.append("a", 5, bytearray(b" world"))
@@ -40,7 +44,7 @@ def test_bytes_stand_where_they_were_written_and_views_of_older_sizes_stay(disk)
     )
 
 
-def test_a_resized_file_is_cut_or_filled_with_zeros(disk):
+def test_a_resized_file_is_cut_or_filled_with_zeros(disk: RealDisk | MemoryDisk) -> None:
     disk.append("a", 0, b"hello")
     disk.resize("a", 2)
     assert (disk.size("a"), bytes(disk.view("a", 0, 2))) == (2, b"he")
@@ -51,7 +55,7 @@ def test_a_resized_file_is_cut_or_filled_with_zeros(disk):
     assert bytes(disk.view("new", 0, 3)) == b"\0\0\0"
 
 
-def test_names_come_and_go(disk):
+def test_names_come_and_go(disk: RealDisk | MemoryDisk) -> None:
     disk.make_dir("d")
     disk.make_dir("d")
     disk.append("d/b", 0, b"1")
@@ -75,7 +79,9 @@ def test_names_come_and_go(disk):
     assert disk.list_dir(".") == ()
 
 
-def test_a_file_written_anew_replaces_the_old_one_and_leaves_its_views(disk):
+def test_a_file_written_anew_replaces_the_old_one_and_leaves_its_views(
+    disk: RealDisk | MemoryDisk,
+) -> None:
     disk.write_new("a", b"old content")
     view = disk.view("a", 0, 11)
     disk.write_new("a", b"new")
@@ -86,7 +92,7 @@ def test_a_file_written_anew_replaces_the_old_one_and_leaves_its_views(disk):
     )
 
 
-def test_only_a_sync_after_the_last_change_counts(disk):
+def test_only_a_sync_after_the_last_change_counts(disk: RealDisk | MemoryDisk) -> None:
     disk.append("a", 0, b"1")
     assert not disk.is_synced("a")
     disk.sync(["a", "."])
@@ -100,12 +106,12 @@ def test_only_a_sync_after_the_last_change_counts(disk):
     assert not disk.is_synced("a")
 
 
-def test_a_sync_of_what_was_deleted_meanwhile_is_done(disk):
+def test_a_sync_of_what_was_deleted_meanwhile_is_done(disk: RealDisk | MemoryDisk) -> None:
     disk.sync(["nothing", "no/where"])
     assert not disk.is_synced("no/where/at all")
 
 
-def test_a_read_beyond_the_end_or_of_no_file_says_so(disk):
+def test_a_read_beyond_the_end_or_of_no_file_says_so(disk: RealDisk | MemoryDisk) -> None:
     disk.append("a", 0, b"123")
     with pytest.raises(DiskError, match=r"cannot read up to byte 9 of .*a: the file has 3 bytes"):
         disk.view("a", 0, 9)
@@ -114,11 +120,11 @@ def test_a_read_beyond_the_end_or_of_no_file_says_so(disk):
     assert refused.value.errno == ENOENT
 
 
-def test_many_logs_share_few_open_files(tmp_path):
+def test_many_logs_share_few_open_files(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     disk = RealDisk(tmp_path, open_files=4)
     logs = [Log.open(disk, f"t-{i}", LogSettings(400, 100)) for i in range(30)]
-    batches = [[] for _ in logs]
+    batches: list[list[bytes]] = [[] for _ in logs]
     for round_ in range(6):
         for log, kept in zip(logs, batches, strict=True):
             kept.append(append(log, b"%d" % round_ * 100))
@@ -129,7 +135,7 @@ def test_many_logs_share_few_open_files(tmp_path):
     assert len(os.listdir("/dev/fd")) == before
 
 
-def test_files_that_wait_for_a_sync_stay_open(tmp_path):
+def test_files_that_wait_for_a_sync_stay_open(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=2)
     for i in range(5):
         disk.append(f"f{i}", 0, b"x")
@@ -138,10 +144,10 @@ def test_files_that_wait_for_a_sync_stay_open(tmp_path):
     disk.close()
 
 
-def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
+def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=3)
     logs = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
-    batches = [[] for _ in logs]
+    batches: list[list[bytes]] = [[] for _ in logs]
     with ThreadPoolExecutor(1) as driver:
         flush = driver.submit(disk.sync, ())
         for i in range(600):
@@ -161,7 +167,7 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
     disk.close()
 
 
-def test_a_directory_has_one_user_at_a_time(tmp_path):
+def test_a_directory_has_one_user_at_a_time(tmp_path: Path) -> None:
     one, other = RealDisk(tmp_path), RealDisk(tmp_path)
     one.lock()
     with pytest.raises(
@@ -173,7 +179,7 @@ def test_a_directory_has_one_user_at_a_time(tmp_path):
     other.close()
 
 
-def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again():
+def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LogSettings(growth_bytes=0))
     first = append(log, b"x")
@@ -190,7 +196,7 @@ def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again():
         assert [bytes(batch) for batch in found.batches(0)] == [first, second]
 
 
-def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path):
+def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     log = Log.open(disk, "t-0", LogSettings(growth_bytes=0))
     first = append(log, b"x" * 3000)
@@ -212,7 +218,7 @@ def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path):
     disk.close()
 
 
-def test_a_root_that_cannot_be_made_is_named(tmp_path):
+def test_a_root_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(
         DiskError, match=f"^cannot make the directory {tmp_path}/file/data: Not a directory$"
@@ -220,7 +226,9 @@ def test_a_root_that_cannot_be_made_is_named(tmp_path):
         RealDisk(tmp_path / "file" / "data")
 
 
-def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(tmp_path):
+def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(
+    tmp_path: Path,
+) -> None:
     disk = RealDisk(tmp_path)
     log = Log.open(disk, "nowhere/t-0")
     with pytest.raises(
@@ -232,7 +240,7 @@ def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(tm
     disk.close()
 
 
-def test_a_sync_that_fails_names_the_file(tmp_path):
+def test_a_sync_that_fails_names_the_file(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     for i in range(3):

@@ -3,13 +3,14 @@ was appended.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.store.files import MemoryDisk
+from apportion.store.files import MemoryDisk, RealDisk
 from apportion.store.index import NEVER
 from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log, LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
@@ -35,7 +36,9 @@ flushes = st.integers(1, 50)  # every so many appends
 
 
 @contextmanager
-def filled(kind, layout, wanted, flush_every):
+def filled(
+    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+) -> Iterator[tuple[RealDisk | MemoryDisk, Log, list[bytes], list[list[Record]]]]:
     """(disk, log, batches, records) after the appends, with a sync now and then."""
     with disk_of(kind) as disk:
         log, appended = Log.open(disk, "t-0", layout), []
@@ -49,8 +52,8 @@ def filled(kind, layout, wanted, flush_every):
 @settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes, st.data())
 def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
-    kind, layout, wanted, flush_every, data
-):
+    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int, data: st.DataObject
+) -> None:
     with filled(kind, layout, wanted, flush_every) as (disk, log, batches, records):
         starts = segment_starts(disk, "t-0")
         for _ in range(8):
@@ -75,7 +78,9 @@ def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
 
 @settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes)
-def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted, flush_every):
+def test_offset_at_time_is_what_a_scan_of_all_records_finds(
+    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+) -> None:
     with filled(kind, layout, wanted, flush_every) as (_, log, _, records):
         everything = [record for inside in records for record in inside]
         for time in range(-1, 42):
@@ -95,7 +100,9 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted
 
 @settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes)
-def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wanted, flush_every):
+def test_a_log_that_is_opened_again_is_the_log_that_was_closed(
+    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+) -> None:
     with filled(kind, layout, wanted, flush_every) as (disk, _, batches, records):
         for time in (50, 60):
             opened = Log.open(disk, "t-0", layout)
@@ -111,7 +118,9 @@ def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wan
 
 @settings(max_examples=100, deadline=None)
 @given(both_disks, layouts, wishes, st.data())
-def test_batches_are_told_from_the_one_that_holds_the_offset(kind, layout, wanted, data):
+def test_batches_are_told_from_the_one_that_holds_the_offset(
+    kind: str, layout: LogSettings, wanted: list[Wish], data: st.DataObject
+) -> None:
     with filled(kind, layout, wanted, 5) as (_, log, batches, records):
         offset = data.draw(st.integers(0, log.next_offset))
         expected = [
@@ -124,7 +133,9 @@ def test_batches_are_told_from_the_one_that_holds_the_offset(kind, layout, wante
 
 @settings(max_examples=100, deadline=None)
 @given(both_disks, layouts, wishes)
-def test_a_view_outlives_whatever_becomes_of_the_log(kind, layout, wanted):
+def test_a_view_outlives_whatever_becomes_of_the_log(
+    kind: str, layout: LogSettings, wanted: list[Wish]
+) -> None:
     with disk_of(kind) as disk:
         log, kept = Log.open(disk, "t-0", layout), []
         for wish in wanted:
@@ -137,7 +148,7 @@ def test_a_view_outlives_whatever_becomes_of_the_log(kind, layout, wanted):
 
 
 @pytest.mark.parametrize("kind", ["memory", "real"])
-def test_nothing_is_made_on_the_disk_before_the_first_append(kind):
+def test_nothing_is_made_on_the_disk_before_the_first_append(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0")
         assert (log.start_offset, log.next_offset, log.size_bytes, log.unsynced_paths()) == (
@@ -155,7 +166,7 @@ def test_nothing_is_made_on_the_disk_before_the_first_append(kind):
 
 
 @pytest.mark.parametrize("kind", ["memory", "real"])
-def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files(kind):
+def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0", SMALL)
         append(log, Wish((1,), 500))
@@ -169,7 +180,7 @@ def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files
 
 
 @pytest.mark.parametrize("kind", ["memory", "real"])
-def test_a_deleted_log_is_empty_and_can_begin_again(kind):
+def test_a_deleted_log_is_empty_and_can_begin_again(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0", SMALL)
         for _ in range(5):
@@ -181,7 +192,7 @@ def test_a_deleted_log_is_empty_and_can_begin_again(kind):
         assert [bytes(found) for found in Log.open(disk, "t-0", SMALL).batches(0)] == [batch]
 
 
-def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_does():
+def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_does() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
     batch, _ = append(log, Wish((1,), 400))
@@ -190,7 +201,7 @@ def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_
     assert disk.size("t-0/00000000000000000000.log") == len(batch)
 
 
-def test_a_batch_larger_than_a_segment_has_one_for_itself():
+def test_a_batch_larger_than_a_segment_has_one_for_itself() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
     for size in (5, 5000, 5):
@@ -199,13 +210,13 @@ def test_a_batch_larger_than_a_segment_has_one_for_itself():
 
 
 @pytest.mark.parametrize("compression", [1, 2, 3, 4])
-def test_a_time_is_found_inside_a_compressed_batch(compression):
+def test_a_time_is_found_inside_a_compressed_batch(compression: int) -> None:
     log = Log.open(MemoryDisk(), "t-0")
     append(log, Wish((10, 20, 30), 50), compression)
     assert log.offset_at_time(15, 100) == (1, 20)
 
 
-def test_a_batch_that_cannot_be_decoded_answers_a_time_with_its_first_offset():
+def test_a_batch_that_cannot_be_decoded_answers_a_time_with_its_first_offset() -> None:
     good = encode_records([Record(0, 7, b"k", b"value")], base_offset=0)
     from_liar = good[:16] + (0).to_bytes(1) + good[17:]
     with pytest.raises(Exception, match="format 0"):
@@ -215,7 +226,7 @@ def test_a_batch_that_cannot_be_decoded_answers_a_time_with_its_first_offset():
     assert log.offset_at_time(5, 1) == (0, 7)
 
 
-def test_an_offset_that_is_not_the_next_one_is_our_mistake():
+def test_an_offset_that_is_not_the_next_one_is_our_mistake() -> None:
     log = Log.open(MemoryDisk(), "t-0")
     with pytest.raises(AssertionError, match="t-0: a batch at 3, not at 0"):
         log.append(
@@ -225,7 +236,7 @@ def test_an_offset_that_is_not_the_next_one_is_our_mistake():
         )
 
 
-def test_a_batch_of_too_many_records_is_not_looked_into():
+def test_a_batch_of_too_many_records_is_not_looked_into() -> None:
     log = Log.open(MemoryDisk(), "t-0")
     records = [Record(0, 10, None, None), Record(1, 20, None, None)]
     log.append(
@@ -236,7 +247,7 @@ def test_a_batch_of_too_many_records_is_not_looked_into():
     assert log.offset_at_time(15, 1 << 40) == (0, 20)
 
 
-def test_a_batch_that_grows_too_large_is_not_looked_into():
+def test_a_batch_that_grows_too_large_is_not_looked_into() -> None:
     log = Log.open(MemoryDisk(), "t-0")
     large = [Record(n, n, None, bytes(MAX_SCANNED_BYTES // 2)) for n in range(3)]
     log.append(
@@ -245,7 +256,7 @@ def test_a_batch_that_grows_too_large_is_not_looked_into():
     assert log.offset_at_time(1, 1 << 40) == (0, 2)
 
 
-def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted():
+def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
     for _ in range(2):
@@ -275,7 +286,9 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
 
 
 @pytest.mark.parametrize("segment_ms", [0, 10])
-def test_a_segment_ends_before_a_batch_that_is_too_much_later_than_its_first(segment_ms):
+def test_a_segment_ends_before_a_batch_that_is_too_much_later_than_its_first(
+    segment_ms: int,
+) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LogSettings(segment_ms=segment_ms))
     for time in (5, 3, 5 + segment_ms, 6 + segment_ms, -1, 17 + segment_ms):

@@ -1,6 +1,8 @@
 """The catalog: replaying its file gives the live one, whatever a crash left of the last line."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,16 +15,16 @@ from apportion.topics import Topic, Topics
 NAMES = ("flights", "flights-v2", "naïve", "a.b_c")
 
 
-def state(catalog):
+def state(catalog: MetadataLog) -> tuple[Topics, int, dict[str, dict[str, str]], str | None]:
     configs = {name: catalog.config_of(name) for name in NAMES}
     return catalog.topics, catalog.topics.version, configs, catalog.cluster_id
 
 
-def topic_id(number):
+def topic_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def act(catalog, number, wish):
+def act(catalog: Any, number: int, wish: tuple[str, str, int]) -> None:
     """One change that fits the catalog as it is."""
     what, name, count = wish
     if what == "ids":
@@ -48,7 +50,7 @@ wishes = st.tuples(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(wishes, max_size=20))
-def test_replaying_the_file_gives_the_live_catalog(story):
+def test_replaying_the_file_gives_the_live_catalog(story: list[tuple[str, str, int]]) -> None:
     disk = MemoryDisk()
     live = MetadataLog.open(disk)
     for number, wish in enumerate(story):
@@ -59,7 +61,7 @@ def test_replaying_the_file_gives_the_live_catalog(story):
     assert again.claim_producer_ids(5) == live.claim_producer_ids(5)
 
 
-def test_a_catalog_keeps_what_it_was_told(tmp_path):
+def test_a_catalog_keeps_what_it_was_told(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     catalog = MetadataLog.open(disk)
     assert (catalog.topics, catalog.cluster_id, catalog.unsynced_paths()) == (Topics(), None, ())
@@ -85,7 +87,7 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path):
     assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
 
 
-def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
+def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
     tear_bytes, whole = 0, False
     while not whole:
         disk = MemoryDisk()
@@ -106,7 +108,7 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
     assert tear_bytes > 60
 
 
-def three_topics():
+def three_topics() -> MemoryDisk:
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
     for number, name in enumerate(NAMES[:3]):
@@ -114,7 +116,7 @@ def three_topics():
     return disk
 
 
-def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line():
+def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line() -> None:
     disk = three_topics()
     second = bytes(disk.view(PATH, 0, disk.size(PATH))).index(b"flights-v2")
     disk.append(PATH, second, b"x")
@@ -124,7 +126,7 @@ def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line():
         MetadataLog.open(disk)
 
 
-def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
+def test_a_change_of_a_later_version_stops_the_start_with_file_and_line() -> None:
     disk = MemoryDisk()
     disk.append(PATH, 0, b'f9cc7078 {"change":"paint"}\n')
     with pytest.raises(
@@ -133,7 +135,7 @@ def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
         MetadataLog.open(disk)
 
 
-def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice():
+def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice() -> None:
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
     catalog.create_topic(Topic("flights", topic_id(1), 1))
@@ -145,7 +147,7 @@ def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice
     assert MetadataLog.open(disk).topics == before
 
 
-def test_a_full_disk_leaves_the_catalog_as_it_was():
+def test_a_full_disk_leaves_the_catalog_as_it_was() -> None:
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
     catalog.create_topic(Topic("flights", topic_id(1), 1))

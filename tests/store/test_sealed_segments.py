@@ -8,7 +8,7 @@ from apportion.store.log import Log
 from tests.store.logs import SMALL, Wish, append, segment_starts
 
 
-def sealed_log(disk):
+def sealed_log(disk: MemoryDisk) -> list[bytes]:
     """Three segments of one batch each, the first two of them sealed."""
     log = Log.open(disk, "t-0", SMALL)
     batches = []
@@ -29,7 +29,7 @@ def sealed_log(disk):
 FIRST = "t-0/00000000000000000000"
 
 
-def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
+def test_a_sealed_segment_is_believed_and_not_read_at_a_start() -> None:
     disk = MemoryDisk()
     batches = sealed_log(disk)
     disk.append(f"{FIRST}.log", 100, b"bit rot")
@@ -42,7 +42,7 @@ def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
     assert bytes(log.read(1, 10, 3)) == batches[1]
 
 
-def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one():
+def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one() -> None:
     disk = MemoryDisk()
     batches = sealed_log(disk)
     disk.delete("t-0/00000000000000000002.log")
@@ -53,7 +53,7 @@ def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one():
 
 
 @pytest.mark.parametrize("position", [0, 8, 16, 24, 32, 40, 48, 56, 64])
-def test_a_damaged_seal_is_ignored_and_its_segment_checked(position):
+def test_a_damaged_seal_is_ignored_and_its_segment_checked(position: int) -> None:
     disk = MemoryDisk()
     batches = sealed_log(disk)
     disk.append(f"{FIRST}.sealed", position, b"\xff")
@@ -62,7 +62,7 @@ def test_a_damaged_seal_is_ignored_and_its_segment_checked(position):
     assert f"{FIRST}.log" in log.unsynced_paths()
 
 
-def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name():
+def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name() -> None:
     disk = MemoryDisk()
     size = len(sealed_log(disk)[0])
     disk.resize(f"{FIRST}.log", 100)
@@ -72,7 +72,7 @@ def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name():
         Log.open(disk, "t-0", SMALL)
 
 
-def test_a_missing_segment_stops_the_start_with_the_name_of_the_next():
+def test_a_missing_segment_stops_the_start_with_the_name_of_the_next() -> None:
     disk = MemoryDisk()
     sealed_log(disk)
     disk.delete("t-0/00000000000000000001.log")
@@ -86,7 +86,7 @@ def test_a_missing_segment_stops_the_start_with_the_name_of_the_next():
         Log.open(disk, "t-0", SMALL)
 
 
-def test_a_damaged_header_in_a_sealed_segment_is_told_when_it_is_read():
+def test_a_damaged_header_in_a_sealed_segment_is_told_when_it_is_read() -> None:
     disk = MemoryDisk()
     sealed_log(disk)
     log = Log.open(disk, "t-0", SMALL)

@@ -1,5 +1,8 @@
 """Values of any message in any version, drawn from its declaration."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import strategies as st
 
@@ -32,7 +35,7 @@ NARROW = {  # what a field can be so that every oracle can hold it
 }
 
 
-def _values_of(cls, version: int):
+def _values_of(cls: Any, version: int) -> st.SearchStrategy[Any]:
     """A strategy for values of `cls` that the version can say."""
     present = {
         field.name: _field(field, version) for field in cls.__fields__ if field.is_in(version)
@@ -40,7 +43,7 @@ def _values_of(cls, version: int):
     return st.builds(cls, **present)
 
 
-def _field(field: Field, version: int):
+def _field(field: Any, version: int) -> st.SearchStrategy[Any]:
     if field.kind == "struct":
         plain = _values_of(field.element, version)
     elif field.kind == "array" and isinstance(field.element, Field):
@@ -49,6 +52,7 @@ def _field(field: Field, version: int):
     elif field.kind == "array":
         plain = st.lists(_values_of(field.element, version), max_size=2).map(tuple)
     elif field.kind == "columns":
+        assert field.element is not None
         row = st.tuples(
             *(
                 _field(each, version) if each.is_in(version) else st.just(each.default)
@@ -64,6 +68,6 @@ def _field(field: Field, version: int):
 
 
 @pytest.fixture(scope="session")
-def values_of():
+def values_of() -> Callable[..., st.SearchStrategy[Any]]:
     """A function of a message class and a version: the strategy for its values."""
     return _values_of

@@ -44,7 +44,7 @@ def wrapped(body: bytes, count: int = 1, attributes: int = 0, last_delta: int = 
     return mended(header + body)
 
 
-def test_the_bytes_of_a_known_batch_are_these():
+def test_the_bytes_of_a_known_batch_are_these() -> None:
     """Written out by hand from the format's description: lengths and deltas are zigzag varints."""
     batch = encode_batch(
         [(b"k", None, ()), (None, b"vv", (("h", b""),))],
@@ -62,7 +62,7 @@ def test_the_bytes_of_a_known_batch_are_these():
     )
 
 
-def test_the_header_says_everything_about_the_batch():
+def test_the_header_says_everything_about_the_batch() -> None:
     batch = encode_batch(
         [(None, b"a", ()), (None, b"b", ())],
         base_offset=40,
@@ -94,8 +94,11 @@ def test_the_header_says_everything_about_the_batch():
     append_ms=st.integers(0, 1 << 41),
 )
 def test_a_stamped_batch_gives_its_records_one_time_and_back_that_of_their_producer(
-    triples, codec, sent_ms, append_ms
-):
+    triples: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+    codec: int,
+    sent_ms: int,
+    append_ms: int,
+) -> None:
     records = [Record(9 + i, sent_ms + 2 * i, *triple) for i, triple in enumerate(triples)]
     sent = encode_records(
         records, base_offset=9, attributes=codec | 16, producer=(5, 6, 7), leader_epoch=8
@@ -119,7 +122,12 @@ def test_a_stamped_batch_gives_its_records_one_time_and_back_that_of_their_produ
     base=st.integers(0, 1 << 40),
     at=st.integers(-1, 1 << 41),
 )
-def test_decoding_gives_what_was_encoded(triples, codec, base, at):
+def test_decoding_gives_what_was_encoded(
+    triples: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+    codec: int,
+    base: int,
+    at: int,
+) -> None:
     batch = encode_batch(triples, base_offset=base, timestamp_ms=at, compression=codec)
     expected = [Record(base + i, at, *triple) for i, triple in enumerate(triples)]
     assert decode_batch(memoryview(batch)) == expected
@@ -135,7 +143,13 @@ def test_decoding_gives_what_was_encoded(triples, codec, base, at):
     codec=CODECS,
     later=st.integers(0, 9),
 )
-def test_records_keep_their_own_offsets_and_times(gaps, codec, later):
+def test_records_keep_their_own_offsets_and_times(
+    gaps: list[
+        tuple[int, int, tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]
+    ],
+    codec: int,
+    later: int,
+) -> None:
     records, offset = [], 99
     for gap, timestamp_ms, triple in gaps:
         offset += gap
@@ -147,13 +161,13 @@ def test_records_keep_their_own_offsets_and_times(gaps, codec, later):
     assert read_header(batch).last_offset == offset + later
 
 
-def test_append_time_takes_the_place_of_every_time():
+def test_append_time_takes_the_place_of_every_time() -> None:
     records = [Record(0, 10, None, b"a"), Record(1, 20, None, b"b")]
     batch = encode_records(records, base_offset=0, attributes=8)
     assert decode_batch(batch) == [Record(0, 20, None, b"a"), Record(1, 20, None, b"b")]
 
 
-def test_restamping_moves_the_batch_and_keeps_its_crc():
+def test_restamping_moves_the_batch_and_keeps_its_crc() -> None:
     batch = bytearray(encode_batch([(b"k", b"v", ())] * 3, timestamp_ms=1))
     set_base_offset(batch, 1 << 40, 77)
     header = check_producer_batch(batch)
@@ -161,7 +175,7 @@ def test_restamping_moves_the_batch_and_keeps_its_crc():
     assert [record.offset for record in decode_batch(batch)] == [(1 << 40) + i for i in range(3)]
 
 
-def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one():
+def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one() -> None:
     batches = [
         encode_batch([(None, bytes(i), ())], base_offset=i, timestamp_ms=0) for i in range(4)
     ]
@@ -175,7 +189,7 @@ def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one():
         list(split_batches(bytes(100)))
 
 
-def test_every_single_damaged_byte_is_noticed_but_offset_and_epoch():
+def test_every_single_damaged_byte_is_noticed_but_offset_and_epoch() -> None:
     batch = encode_batch([(b"key", b"value", ())], timestamp_ms=1)
     for at in range(len(batch)):
         damaged = bytearray(batch)
@@ -188,13 +202,13 @@ def test_every_single_damaged_byte_is_noticed_but_offset_and_epoch():
 
 
 @pytest.mark.parametrize("size", [0, 12, 60, 61, -1])
-def test_a_cut_batch_is_refused(size):
+def test_a_cut_batch_is_refused(size: int) -> None:
     batch = encode_batch([(b"key", b"value", ())], timestamp_ms=1)
     with pytest.raises(DecodeError):
         check_producer_batch(batch[:size])
 
 
-def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
+def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may() -> None:
     batch = encode_records([Record(3, 0, b"k", b"v")], base_offset=0)
     assert decode_batch(batch) == [Record(3, 0, b"k", b"v")]
     with pytest.raises(DecodeError, match="1 records for 4 offsets"):
@@ -223,12 +237,12 @@ def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
         (bytes([20, 0, 0, 255, 255, 255, 255, 31, 1, 1, 0]), 1),  # an offset delta of 33 bits
     ],
 )
-def test_malformed_records_are_refused(body, count):
+def test_malformed_records_are_refused(body: bytes, count: int) -> None:
     with pytest.raises(DecodeError):
         decode_batch(wrapped(body, count))
 
 
-def test_a_batch_of_more_than_the_limit_is_refused():
+def test_a_batch_of_more_than_the_limit_is_refused() -> None:
     batch = encode_batch([(None, bytes(1000), ())], timestamp_ms=0, compression=4)
     with pytest.raises(DecodeError):
         decode_batch(batch, limit_bytes=999)
@@ -236,7 +250,11 @@ def test_a_batch_of_more_than_the_limit_is_refused():
 
 @settings(max_examples=500, deadline=None)
 @given(data=st.data(), triples=st.lists(TRIPLES, min_size=1, max_size=4), codec=CODECS)
-def test_damage_with_a_right_crc_gives_records_or_a_decode_error(data, triples, codec):
+def test_damage_with_a_right_crc_gives_records_or_a_decode_error(
+    data: st.DataObject,
+    triples: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+    codec: int,
+) -> None:
     batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(21, len(batch) - 1))

@@ -1,5 +1,8 @@
 """Values go to bytes and come back, in every version; wrong bytes only ever raise DecodeError."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -59,10 +62,12 @@ QUICK = settings(
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
-def test_every_message_comes_back_as_it_went(cls, version, values_of):
+def test_every_message_comes_back_as_it_went(
+    cls: Any, version: int, values_of: Callable[..., st.SearchStrategy[Any]]
+) -> None:
     @profiles.scaled_now(QUICK)
     @given(values_of(cls, version), st.binary(max_size=3))
-    def comes_back(value, lead):
+    def comes_back(value: Any, lead: bytes) -> None:
         frame = lead + write(value, version)
         assert read(cls, version, frame, len(lead)) == (value, len(frame))
         assert b"".join(write_parts(value, version)) == frame[len(lead) :]
@@ -72,10 +77,12 @@ def test_every_message_comes_back_as_it_went(cls, version, values_of):
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
-def test_a_message_cut_anywhere_is_a_decode_error(cls, version, values_of):
+def test_a_message_cut_anywhere_is_a_decode_error(
+    cls: Any, version: int, values_of: Callable[..., st.SearchStrategy[Any]]
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values_of(cls, version))
-    def ends_too_soon(value):
+    def ends_too_soon(value: Any) -> None:
         frame = write(value, version)
         for end in range(0, len(frame), 1 + len(frame) // 100):
             with pytest.raises(DecodeError, match=f"^{cls.__name__} v{version}: "):
@@ -85,10 +92,12 @@ def test_a_message_cut_anywhere_is_a_decode_error(cls, version, values_of):
 
 
 @pytest.mark.parametrize(("cls", "version"), NEWEST)
-def test_damaged_bytes_decode_or_are_a_decode_error(cls, version, values_of):
+def test_damaged_bytes_decode_or_are_a_decode_error(
+    cls: Any, version: int, values_of: Callable[..., st.SearchStrategy[Any]]
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=40))
     @given(values_of(cls, version), st.data())
-    def does_not_crash(value, data):
+    def does_not_crash(value: Any, data: st.DataObject) -> None:
         frame = bytearray(write(value, version))
         for _ in range(data.draw(st.integers(1, 4))):
             if frame:
@@ -108,7 +117,7 @@ def test_damaged_bytes_decode_or_are_a_decode_error(cls, version, values_of):
 @pytest.mark.parametrize(("cls", "version"), NEWEST)
 @settings(max_examples=40, deadline=None)
 @given(noise=st.binary(max_size=60))
-def test_noise_decodes_or_is_a_decode_error(cls, version, noise):
+def test_noise_decodes_or_is_a_decode_error(cls: Any, version: int, noise: bytes) -> None:
     try:
         read(cls, version, noise)
     except DecodeError as error:
@@ -195,25 +204,27 @@ HEARTBEAT = ConsumerGroupHeartbeatRequest
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_the_field(cls, version, frame, sentence):
+def test_what_is_wrong_is_said_with_the_field(
+    cls: Any, version: int, frame: bytes, sentence: str
+) -> None:
     with pytest.raises(DecodeError) as caught:
         read(cls, version, frame)
     assert str(caught.value) == sentence
 
 
-def test_bytes_after_the_end_are_an_error():
+def test_bytes_after_the_end_are_an_error() -> None:
     with pytest.raises(DecodeError, match=r"^MetadataRequest v0: 2 bytes follow its end$"):
         read_whole(MetadataRequest, 0, b"\0\0\0\0\0\0")
 
 
-def test_tagged_fields_that_nobody_knows_are_passed_over():
+def test_tagged_fields_that_nobody_knows_are_passed_over() -> None:
     plain = write(MetadataRequest(topics=(MetadataRequestTopic(name="a"),)), 9)
     assert plain.endswith(b"\0")
     tagged = plain[:-1] + b"\2" + b"\5\2ab" + b"\x80\1\0"
     assert read_whole(MetadataRequest, 9, tagged) == read_whole(MetadataRequest, 9, plain)
 
 
-def test_tagged_fields_that_somebody_knows_may_stand_between_unknown_ones():
+def test_tagged_fields_that_somebody_knows_may_stand_between_unknown_ones() -> None:
     epoch = b"\1\x08" + bytes(7) + b"\7"
     frame = b"\0\0\1\0\0\0\0" + b"\3" + epoch + b"\4\1x" + b"\x81\1\2yz"
     assert read_whole(ApiVersionsResponse, 3, frame) == ApiVersionsResponse(
@@ -221,7 +232,7 @@ def test_tagged_fields_that_somebody_knows_may_stand_between_unknown_ones():
     )
 
 
-def test_bytes_and_records_are_views_of_the_frame():
+def test_bytes_and_records_are_views_of_the_frame() -> None:
     records = bytes(range(200)) * 40
     response = FetchResponse(
         responses=(FetchableTopicResponse(partitions=(PartitionData(records=records),)),)
@@ -229,7 +240,8 @@ def test_bytes_and_records_are_views_of_the_frame():
     parts = write_parts(response, 12)
     assert parts[1] is records
     frame = b"".join(parts)
-    view = read_whole(FetchResponse, 12, frame).responses[0].partitions[0].records
+    view: Any = read_whole(FetchResponse, 12, frame).responses[0].partitions[0].records
+    assert view is not None
     assert (view.obj, bytes(view)) == (frame, records)
 
 
@@ -260,16 +272,16 @@ def test_bytes_and_records_are_views_of_the_frame():
         ),
     ],
 )
-def test_what_a_version_cannot_say_is_refused(value, version, sentence):
+def test_what_a_version_cannot_say_is_refused(value: Any, version: int, sentence: str) -> None:
     with pytest.raises(EncodeError) as caught:
         write(value, version)
     assert str(caught.value) == f"{value.__class__.__name__} v{version}: {sentence}"
 
 
-def test_a_version_that_is_not_there_cannot_be_written():
+def test_a_version_that_is_not_there_cannot_be_written() -> None:
     with pytest.raises(EncodeError, match=r"^MetadataRequest has no version 14$"):
         write(MetadataRequest(), 14)
 
 
-def test_ignorable_fields_are_left_out_in_silence():
+def test_ignorable_fields_are_left_out_in_silence() -> None:
     assert write(OffsetCommitRequest(retention_time_ms=9), 5) == write(OffsetCommitRequest(), 5)

@@ -51,7 +51,9 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("version", [0, 1])
 @given(rows=ROWS)
-def test_columns_are_the_bytes_of_the_rows(version, rows):
+def test_columns_are_the_bytes_of_the_rows(
+    version: int, rows: list[tuple[int, str | None, int]]
+) -> None:
     rows = [(number, name, late if version else -1) for number, name, late in rows]
     said = write(
         Rows(rows=tuple(Row(number=number, name=name, late=late) for number, name, late in rows)),
@@ -74,7 +76,7 @@ def test_columns_are_the_bytes_of_the_rows(version, rows):
         ),
     ],
 )
-def test_what_is_wrong_with_columns_is_said_with_the_field(frame, sentence):
+def test_what_is_wrong_with_columns_is_said_with_the_field(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(Columns, 0, frame)
     assert str(caught.value) == sentence
@@ -89,19 +91,23 @@ def test_what_is_wrong_with_columns_is_said_with_the_field(frame, sentence):
         (((2**40,), ("a",), (-1,)), "rows.number: a value does not fit"),
     ],
 )
-def test_columns_that_a_version_cannot_say_are_refused(rows, sentence):
+def test_columns_that_a_version_cannot_say_are_refused(
+    rows: tuple[tuple[int, ...], tuple[str | None, ...], tuple[int, ...]], sentence: str
+) -> None:
     with pytest.raises(EncodeError) as caught:
         write(Columns(rows=rows), 0)
     assert str(caught.value) == f"Columns v0: {sentence}"
 
 
 @given(st.text(), st.text(), st.text(), st.none() | st.text(min_size=1))
-def test_texts_come_back_as_they_went(plain, modified, wide, wide_or_none):
+def test_texts_come_back_as_they_went(
+    plain: str, modified: str, wide: str, wide_or_none: str | None
+) -> None:
     value = Texts(plain=plain, modified=modified, wide=wide, wide_or_none=wide_or_none)
     assert read_whole(Texts, 0, write(value, 0)) == value
 
 
-def test_texts_are_said_as_java_says_them():
+def test_texts_are_said_as_java_says_them() -> None:
     said = write(
         Texts(plain="é", modified="a\0é\U0001f600", wide="é\U0001f600", wide_or_none=None), 0
     )
@@ -128,13 +134,13 @@ def test_texts_are_said_as_java_says_them():
         ),
     ],
 )
-def test_bytes_that_are_no_text_of_java_are_refused(frame, sentence):
+def test_bytes_that_are_no_text_of_java_are_refused(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(Texts, 0, frame)
     assert str(caught.value) == f"Texts v0: {sentence}"
 
 
-def test_texts_that_cannot_be_said_are_refused():
+def test_texts_that_cannot_be_said_are_refused() -> None:
     for value, sentence in [
         (Texts(modified="a" * 65_536), "modified: a value does not fit"),
         (Texts(wide_or_none=""), "wide_or_none: it is empty, which would be null"),

@@ -29,12 +29,12 @@ LINES = b"".join(b"line %d of a text that repeats itself\n" % (i * i % 977) for 
 @pytest.mark.parametrize("codec", CODECS)
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(max_size=300), times=st.sampled_from([0, 1, 2, 500]))
-def test_what_was_compressed_comes_back(codec, data, times):
+def test_what_was_compressed_comes_back(codec: int, data: bytes, times: int) -> None:
     assert decompress(codec, compress(codec, data * times), len(data) * times) == data * times
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_room_serves_many_sizes(codec):
+def test_a_room_serves_many_sizes(codec: int) -> None:
     room = DecompressionBuffer()
     for size in (0, 1, 200_000, 70, 65_536):
         assert (
@@ -56,17 +56,17 @@ def test_a_room_serves_many_sizes(codec):
         ),
     ],
 )
-def test_framings_of_other_writers_are_read(codec, data):
+def test_framings_of_other_writers_are_read(codec: int, data: bytes) -> None:
     assert decompress(codec, data, len(LINES)) == LINES
 
 
-def test_lz4_frames_are_valid_for_the_reference_decoder():
+def test_lz4_frames_are_valid_for_the_reference_decoder() -> None:
     assert bytes(cramjam.lz4.decompress(compress(LZ4, LINES))) == LINES
     assert compress(LZ4, LINES)[4] & 0x20, "Java's reader takes independent blocks only"
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_one_byte_more_than_the_limit_is_refused(codec):
+def test_one_byte_more_than_the_limit_is_refused(codec: int) -> None:
     data = compress(codec, LINES)
     assert decompress(codec, data, len(LINES)) == LINES
     with pytest.raises(DecodeError):
@@ -74,7 +74,7 @@ def test_one_byte_more_than_the_limit_is_refused(codec):
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_a_bomb_takes_no_more_memory_than_the_limit(codec):
+def test_a_bomb_takes_no_more_memory_than_the_limit(codec: int) -> None:
     bomb = compress(codec, bytes(64 << 20))
     tracemalloc.start()
     with pytest.raises(DecodeError):
@@ -87,7 +87,7 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(codec):
 @pytest.mark.parametrize("codec", PACKED)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_damaged_data_is_a_decode_error_or_other_bytes(codec, data):
+def test_damaged_data_is_a_decode_error_or_other_bytes(codec: int, data: st.DataObject) -> None:
     """No codec but gzip checks its bytes, so damage may also give other bytes, never more than
     allowed.
     """
@@ -101,7 +101,7 @@ def test_damaged_data_is_a_decode_error_or_other_bytes(codec, data):
 
 @pytest.mark.parametrize("codec", PACKED)
 @pytest.mark.parametrize("cut", [0, 1, 5, 20, -1])
-def test_truncated_data_is_a_decode_error(codec, cut):
+def test_truncated_data_is_a_decode_error(codec: int, cut: int) -> None:
     data = compress(codec, LINES[:2000])
     if (codec, cut) == (SNAPPY, 0):
         assert decompress(codec, b"", 10) == b""
@@ -110,7 +110,7 @@ def test_truncated_data_is_a_decode_error(codec, cut):
         decompress(codec, data[:cut], 4000)
 
 
-def test_an_unknown_codec_is_refused_both_ways():
+def test_an_unknown_codec_is_refused_both_ways() -> None:
     with pytest.raises(ValueError, match="number 5"):
         compress(5, b"")
     with pytest.raises(DecodeError, match="number 5"):

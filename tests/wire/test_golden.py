@@ -3,13 +3,16 @@ written back unchanged.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.table import (
     APIS,
+    Api,
     decode_request,
     decode_response,
     encode_request,
@@ -19,7 +22,7 @@ from apportion.wire.table import (
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def frames():
+def frames() -> Iterator[Any]:
     """One case for each recorded exchange of an API that we speak."""
     for path in sorted(GOLDEN.glob("*.json")):
         recorded = json.loads(path.read_text())
@@ -30,7 +33,7 @@ def frames():
                 yield pytest.param(api, row, id=name)
 
 
-def records():
+def records() -> Iterator[Any]:
     """One case for each recorded record of `__consumer_offsets`."""
     for number, row in enumerate(
         json.loads((GOLDEN / "offsets_records.json").read_text())["records"]
@@ -39,7 +42,7 @@ def records():
 
 
 @pytest.mark.parametrize(("api", "row"), list(frames()))
-def test_a_request_is_written_back_as_it_came(api, row):
+def test_a_request_is_written_back_as_it_came(api: Api, row: dict[Any, Any]) -> None:
     frame = bytes.fromhex(row["request"])
     incoming = decode_request(frame)
     client_id = None if frame[8:10] == b"\xff\xff" else incoming.client_id
@@ -52,7 +55,7 @@ def test_a_request_is_written_back_as_it_came(api, row):
 
 
 @pytest.mark.parametrize(("api", "row"), list(frames()))
-def test_a_response_is_written_back_as_it_came(api, row):
+def test_a_response_is_written_back_as_it_came(api: Api, row: dict[Any, Any]) -> None:
     correlation_id, body = decode_response(
         api.request, row["version"], bytes.fromhex(row["response"])
     )
@@ -61,7 +64,9 @@ def test_a_response_is_written_back_as_it_came(api, row):
 
 
 @pytest.mark.parametrize("row", list(records()))
-def test_a_record_of_consumer_offsets_is_written_back_as_it_stood(row):
+def test_a_record_of_consumer_offsets_is_written_back_as_it_stood(
+    row: dict[Any, Any],
+) -> None:
     key = decode_key(bytes.fromhex(row["key"]))
     assert encode_key(key).hex() == row["key"]
     if row["value"] is not None:
@@ -72,7 +77,7 @@ def test_a_record_of_consumer_offsets_is_written_back_as_it_stood(row):
         )
 
 
-def test_every_api_has_a_recorded_answer_of_the_real_kafka_in_every_version_it_offers():
+def test_every_api_has_a_recorded_answer_of_the_real_kafka_in_every_version_it_offers() -> None:
     recorded = {(case.values[0].key, case.values[1]["version"]) for case in frames()}
     wanted = {(api.key, version) for api in APIS.values() for version in api.versions}
     assert wanted - recorded == NOT_OFFERED

@@ -11,13 +11,17 @@ import importlib
 import re
 import uuid
 import warnings
+from collections.abc import Callable
 from io import BytesIO
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
 from apportion.wire.codec import write
+from apportion.wire.messages.api_versions import ApiVersionsResponse
 from apportion.wire.table import APIS
 from tests import profiles
 
@@ -70,22 +74,28 @@ the answer's version.
 
 def kio_name(name: str) -> tuple[str, str]:
     """The package and the module of a message in kio."""
-    stem, kind = re.fullmatch(r"(.*)(Request|Response)", name).groups()
+    parts = re.fullmatch(r"(.*)(Request|Response)", name)
+    assert parts is not None
+    stem, kind = parts.groups()
     return re.sub(r"(?<!^)([A-Z])", r"_\1", stem).lower(), kind.lower()
 
 
-def kio_class_or_none(name: str, version: int):
+def kio_class_or_none(name: str, version: int) -> Any:
     package, kind = kio_name(name)
     try:
-        return getattr(importlib.import_module(f"kio.schema.{package}.v{version}.{kind}"), name)
+        result: type[Any] | None = getattr(
+            importlib.import_module(f"kio.schema.{package}.v{version}.{kind}"), name
+        )
+        return result
     except ModuleNotFoundError:
         return None
 
 
-def kafka_python_class_or_none(name: str):
+def kafka_python_class_or_none(name: str) -> Any:
     for package in PACKAGES:
         if hasattr(package, name):
-            return getattr(package, name)
+            result: type[Any] | None = getattr(package, name)
+            return result
     return None
 
 
@@ -103,7 +113,7 @@ KAFKA_PYTHON = {
 }
 
 
-def cases(known):
+def cases(known: set[tuple[str, int]]) -> list[Any]:
     return [
         pytest.param(name, version, id=f"{name}-{version}")
         for name, version in sorted(OURS & known)
@@ -118,12 +128,16 @@ def cases(known):
     ],
     ids=["kio", "kafka-python"],
 )
-def test_every_message_that_the_oracle_knows_is_compared(known, not_known, only):
+def test_every_message_that_the_oracle_knows_is_compared(
+    known: set[tuple[str, int]],
+    not_known: dict[tuple[str, int], str],
+    only: dict[tuple[str, int], str],
+) -> None:
     assert OURS - known == not_known.keys()
     assert known - OURS == only.keys()
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """A value of an oracle in the words of ours."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -140,7 +154,7 @@ def plain(value):
     return value
 
 
-def as_ours(cls, version, names, value):
+def as_ours(cls: Any, version: int, names: Callable[..., list[tuple[str, Any]]], value: Any) -> Any:
     """The oracle's value as a value of ours; `names(value)` gives its fields of that version in our
     order and our words.
     """
@@ -174,17 +188,18 @@ def as_ours(cls, version, names, value):
     return cls(**converted)
 
 
-def with_field(value, name, content):
+def with_field(value: Any, name: str, content: int) -> ApiVersionsResponse:
     """A copy of one of our values with another content in one field."""
-    return value.__class__(
+    result: ApiVersionsResponse = value.__class__(
         **{field.name: getattr(value, field.name) for field in value.__fields__} | {name: content}
     )
+    return result
 
 
 TIMES = ("timedelta_i32", "timedelta_i64", "datetime_i64")
 
 
-def kio_fields(value):
+def kio_fields(value: Any) -> list[tuple[str, Any]]:
     """The fields of a value of kio, which leaves the unit off the name of a time."""
     return [
         (
@@ -196,15 +211,18 @@ def kio_fields(value):
 
 
 @pytest.mark.parametrize(("name", "version"), cases(KIO))
-def test_kio_reads_and_writes_the_same(name, version, values_of):
+def test_kio_reads_and_writes_the_same(
+    name: str, version: int, values_of: Callable[..., st.SearchStrategy[Any]]
+) -> None:
     ours, theirs = MESSAGES[name], kio_class_or_none(name, version)
+    assert theirs is not None
     reader, writer = entity_reader(theirs), entity_writer(theirs)
 
     @profiles.scaled_now(
         settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
     )
     @given(values_of(ours, version))
-    def the_same(value):
+    def the_same(value: Any) -> None:
         frame = write(value, version)
         their, size = reader(frame, 0)
         assert size == len(frame)
@@ -217,10 +235,12 @@ def test_kio_reads_and_writes_the_same(name, version, values_of):
 
 
 @pytest.mark.parametrize(("name", "version"), cases(KAFKA_PYTHON))
-def test_kafka_python_reads_and_writes_the_same(name, version, values_of):
+def test_kafka_python_reads_and_writes_the_same(
+    name: str, version: int, values_of: Callable[..., st.SearchStrategy[Any]]
+) -> None:
     ours, theirs = MESSAGES[name], kafka_python_class_or_none(name)
 
-    def fields(value):
+    def fields(value: Any) -> list[tuple[str, Any]]:
         return [
             (field.name, getattr(value, field.name))
             for field in value._struct._fields
@@ -231,10 +251,11 @@ def test_kafka_python_reads_and_writes_the_same(name, version, values_of):
         settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
     )
     @given(values_of(ours, version))
-    def the_same(value):
+    def the_same(value: Any) -> None:
         if name in KAFKA_PYTHON_HOLDS:
             value = with_field(value, *KAFKA_PYTHON_HOLDS[name])
         frame = write(value, version)
+        assert theirs is not None
         their = theirs.decode(frame, version=version)
         their._header = None  # which its writer asks for and its reader does not set
         assert as_ours(ours, version, fields, their) == value

@@ -2,13 +2,22 @@
 what cannot be read is refused.
 """
 
+from collections.abc import Iterator
+
 import pytest
 from crc32c import crc32c
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
-from apportion.wire.batch import HEADER_BYTES, Record, decode_batch, encode_records, read_header
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    Record,
+    decode_batch,
+    encode_records,
+    read_header,
+)
 from apportion.wire.scan import scan_records
 
 octets = (
@@ -27,7 +36,9 @@ rows = st.lists(
 )
 
 
-def made(rows):
+def made(
+    rows: list[tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+) -> tuple[BatchHeader, bytes, list[Record]]:
     """Header and body of a batch of these records, some offsets apart, and the records."""
     records, offset = [], 6
     for gap, timestamp_ms, key, value, named in rows:
@@ -38,7 +49,7 @@ def made(rows):
 
 
 @pytest.fixture(params=["singly", "in columns"], scope="module")
-def way(request):
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Records are read in each of the two ways, however many there are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -49,7 +60,10 @@ def way(request):
 
 @settings(max_examples=200, deadline=None)
 @given(rows=rows)
-def test_a_scan_says_what_the_records_say(way, rows):
+def test_a_scan_says_what_the_records_say(
+    way: None,
+    rows: list[tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+) -> None:
     header, body, records = made(rows)
     scan = scan_records(body, header)
     assert scan.offsets.tolist() == [record.offset for record in records]
@@ -57,7 +71,7 @@ def test_a_scan_says_what_the_records_say(way, rows):
     assert scan.has_key.tolist() == [record.key is not None for record in records]
 
 
-def scanned_or_none(batch):
+def scanned_or_none(batch: bytearray) -> tuple[list[int], list[int], list[bool]] | None:
     try:
         scan = scan_records(bytes(batch[HEADER_BYTES:]), read_header(batch))
     except DecodeError:
@@ -65,7 +79,7 @@ def scanned_or_none(batch):
     return scan.offsets.tolist(), scan.timestamps_ms.tolist(), scan.has_key.tolist()
 
 
-def decoded_or_none(batch):
+def decoded_or_none(batch: bytearray) -> tuple[list[int], list[int], list[bool]] | None:
     try:
         records = decode_batch(bytes(batch))
     except DecodeError:
@@ -85,7 +99,11 @@ def decoded_or_none(batch):
     ),
 )
 @example(rows=[(1, 0, b"k", b"v", ())], damage=[(0, 15)])
-def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(way, rows, damage):
+def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(
+    way: None,
+    rows: list[tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
+    damage: list[tuple[int, int]],
+) -> None:
     _, body, records = made([(*row[:4], ()) for row in rows])
     batch = bytearray(encode_records(records, base_offset=7))
     for at, octet in damage:
@@ -96,7 +114,7 @@ def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(way,
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
-def test_records_that_are_cut_off_are_refused(way, cut):
+def test_records_that_are_cut_off_are_refused(way: None, cut: int) -> None:
     header, body, _ = made([(1, 0, b"key", b"value", ()), (1, 0, None, b"value", ())])
     with pytest.raises(DecodeError):
         scan_records(body[:-cut], header)
@@ -104,7 +122,7 @@ def test_records_that_are_cut_off_are_refused(way, cut):
         scan_records(body + bytes(cut), header)
 
 
-def test_a_length_that_does_not_end_and_a_count_that_cannot_be_are_refused(way):
+def test_a_length_that_does_not_end_and_a_count_that_cannot_be_are_refused(way: None) -> None:
     header, body, _ = made([(1, 0, None, None, ())])
     for torn in (b"\xff" * 9, b"\xff" * 7, b"\x01" + body[1:], b""):
         with pytest.raises(DecodeError):

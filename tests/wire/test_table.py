@@ -1,5 +1,7 @@
 """Whole frames: the list of APIs, headers, lengths, and what a wrong frame is told."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import (
     APIS,
+    Api,
     DecodedRequest,
     api_versions_response,
     decode_request,
@@ -59,20 +62,20 @@ EVERY = [
 HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3)
 
 
-def whole(parts):
+def whole(parts: list[Any]) -> bytes:
     """The bytes after the length, which must be right."""
     frame = b"".join(parts)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     return frame[4:]
 
 
-def test_the_table_speaks_what_it_should():
+def test_the_table_speaks_what_it_should() -> None:
     assert {
         api.name: (api.key, api.versions[0], api.versions[-1]) for api in APIS.values()
     } == SPOKEN
 
 
-def test_request_and_response_of_an_api_agree():
+def test_request_and_response_of_an_api_agree() -> None:
     for api in APIS.values():
         request, response = api.request, api.response
         assert (request.__key__, request.__versions__, request.__type__) == (
@@ -90,26 +93,28 @@ def test_request_and_response_of_an_api_agree():
 
 @pytest.mark.parametrize(("api", "version"), EVERY)
 @pytest.mark.parametrize("client_id", ["", "flights-étl", None])
-def test_a_request_comes_back_with_its_header(api, version, client_id):
+def test_a_request_comes_back_with_its_header(
+    api: Api, version: int, client_id: str | None
+) -> None:
     body = api.request()
     frame = whole([encode_request(body, version, -7, client_id)])
     assert decode_request(frame) == DecodedRequest(api, version, -7, client_id or "", body)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY)
-def test_a_response_comes_back_with_its_header(api, version):
+def test_a_response_comes_back_with_its_header(api: Api, version: int) -> None:
     body = api.response()
     frame = whole(encode_response(api, version, 9, body))
     assert decode_response(api.request, version, frame) == (9, body)
 
 
-def test_an_answer_to_api_versions_has_no_tagged_fields_in_its_header():
+def test_an_answer_to_api_versions_has_no_tagged_fields_in_its_header() -> None:
     assert whole(encode_response(APIS[18], 3, 5, ApiVersionsResponse())) == bytes(
         [0, 0, 0, 5]
     ) + bytes([0, 0, 1, 0, 0, 0, 0, 0])
 
 
-def test_api_versions_from_the_future_is_answered_with_the_key_list():
+def test_api_versions_from_the_future_is_answered_with_the_key_list() -> None:
     frame = bytearray(encode_request(ApiVersionsRequest(), 3, 5, "c")[4:])
     frame[3] = 99
     incoming = decode_request(bytes(frame))
@@ -118,13 +123,14 @@ def test_api_versions_from_the_future_is_answered_with_the_key_list():
     assert decode_response(
         ApiVersionsRequest, 0, whole(encode_response(incoming.api, 0, 5, answer))
     ) == (5, answer)
-    assert answer.error_code == Code.UNSUPPORTED_VERSION == 35
+    assert answer.error_code == Code.UNSUPPORTED_VERSION
+    assert int(answer.error_code) == 35
     assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == sorted(
         SPOKEN.values()
     )
 
 
-def test_long_records_are_one_part_of_their_own_uncopied():
+def test_long_records_are_one_part_of_their_own_uncopied() -> None:
     records = memoryview(bytes(10_000))
     body = ProduceRequest(
         topic_data=(TopicProduceData(partition_data=(PartitionProduceData(records=records),)),)
@@ -154,13 +160,13 @@ def test_long_records_are_one_part_of_their_own_uncopied():
         ),
     ],
 )
-def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame, sentence):
+def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_request(frame)
     assert str(caught.value) == sentence
 
 
-def test_a_wrong_response_is_a_decode_error():
+def test_a_wrong_response_is_a_decode_error() -> None:
     with pytest.raises(DecodeError, match=r"^a response of 2 bytes is shorter than its header$"):
         decode_response(MetadataRequest, 0, b"\0\0")
     frame = whole(encode_response(APIS[3], 0, 1, MetadataResponse()))
@@ -170,7 +176,7 @@ def test_a_wrong_response_is_a_decode_error():
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(EVERY), st.data())
-def test_a_damaged_request_is_a_decode_error_or_a_request(case, data):
+def test_a_damaged_request_is_a_decode_error_or_a_request(case: Any, data: st.DataObject) -> None:
     api, version = case.values
     frame = bytearray(encode_request(api.request(), version, 1, "client")[4:])
     for _ in range(data.draw(st.integers(1, 3))):
@@ -182,7 +188,9 @@ def test_a_damaged_request_is_a_decode_error_or_a_request(case, data):
 
 
 @given(st.lists(st.binary(max_size=20), max_size=6), st.lists(st.integers(1, 9), min_size=1))
-def test_frames_come_out_whole_however_the_bytes_arrive(bodies, steps):
+def test_frames_come_out_whole_however_the_bytes_arrive(
+    bodies: list[bytes], steps: list[int]
+) -> None:
     stream = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
     frames, out, position = FrameSplitter(20), [], 0
     while position < len(stream):
@@ -201,7 +209,7 @@ def test_frames_come_out_whole_however_the_bytes_arrive(bodies, steps):
         (b"GET ", "a frame says that it has 1195725856 bytes, and 20 are allowed"),
     ],
 )
-def test_a_frame_that_cannot_be_is_refused_before_it_is_kept(head, sentence):
+def test_a_frame_that_cannot_be_is_refused_before_it_is_kept(head: bytes, sentence: str) -> None:
     frames = FrameSplitter(20)
     assert frames.feed(b"\0\0\0\1x" + head[:2]) == [b"x"]
     with pytest.raises(DecodeError) as caught:
@@ -209,7 +217,7 @@ def test_a_frame_that_cannot_be_is_refused_before_it_is_kept(head, sentence):
     assert str(caught.value) == sentence
 
 
-def test_a_heartbeat_stands_on_the_wire_as_the_protocol_says():
+def test_a_heartbeat_stands_on_the_wire_as_the_protocol_says() -> None:
     frame = whole([encode_request(HEARTBEAT, 1, 5, "c")])
     header = b"\0\x44\0\x01\0\0\0\x05\0\x01c\0"
     assert frame == header + b"\x02g\x02m\0\0\0\x03\0\0\xff\xff\xff\xff\0\0\0\0\0"

@@ -60,6 +60,7 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
             f"a member claims partition {unknown}, but there are {partitions}, counted from 0"
         )
     members = claims.members
+    # Right where one member claims a partition; the disputed ones are set again below.
     owner = np.full(partitions, -1, np.int32)
     owner[claimed] = members
     former_owner = np.full(partitions, -1, np.int32)
@@ -79,10 +80,12 @@ def _resolve_disputed(owner: Vector, former_owner: Vector, disputed: NDArray[np.
 
     disputed: rows of partition, generation, member, sorted by partition and descending generation.
     """
+    # A member may claim a partition twice: that is no dispute.
     is_repeated = (np.diff(disputed[[0, 2]], prepend=-1) == 0).all(axis=0)
     partition, generation, member = disputed[:, ~is_repeated]
     first = np.flatnonzero(np.diff(partition, prepend=-1))
     second = np.minimum(first + 1, len(partition) - 1)
+    # Two members that own it since one generation: neither can be believed (KIP-341).
     has_rival = (second > first) & (partition[second] == partition[first])
     is_tied = has_rival & (generation[second] == generation[first])
     owner[partition[first]] = np.where(is_tied, -1, member[first])

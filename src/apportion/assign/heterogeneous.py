@@ -33,6 +33,8 @@ def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscrip
     granted = fair_counts(np.diff(starts).astype(np.int64), subscribers, owned)
     free = free_above_quota(granted, pair, owned)
     has_subscribers = np.diff(subscribers.topic_starts) > 0
+    # Pairs are in order of topics, and so are the free partitions: each topic has as many free
+    # partitions as its pairs still lack, so the two lists match.
     result = np.where(free, np.int32(-1), owner)
     result[free & np.repeat(has_subscribers, np.diff(starts))] = np.repeat(
         subscribers.members, np.maximum(granted - owned, 0)

@@ -19,7 +19,7 @@ from apportion.assign.range import range_assignment
 from apportion.assign.subscriptions import Subscribers, Subscriptions, Vector, subscribers_of
 
 RackMatches = NDArray[np.bool_]
-"""(partitions, racks): True where the partition has a replica in the rack."""
+"""Shape (partitions, racks): True where the partition has a replica in the rack."""
 
 
 class Racks(NamedTuple):
@@ -69,6 +69,8 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     ]
     if not any(is_rack_aware):
         return owner
+    # Co-partitioned topics share one assignment of partition numbers, so that a member gets the
+    # same numbers of each.
     for topics in _copartitioned_topics(starts, subscribers):
         members = subscribers.members[
             subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]
@@ -141,6 +143,7 @@ def _match_by_partition(shares: TopicShares, near: RackMatches, rack_of: Vector)
             *(queue for rack, queue in queue_by_rack.items() if near[number, rack]),
         ]
         for queue in queues:
+            # `spare` never grows, so a member that is full is dropped for good.
             while queue and not shares.spare(queue[-1]):
                 queue.pop()
         member = min((queue[-1] for queue in queues if queue), default=-1)

@@ -19,6 +19,7 @@ def roundrobin_assignment(starts: Vector, subscriptions: Subscriptions) -> Vecto
         topic_members = members[topic_starts[topic] : topic_starts[topic + 1]]
         if not len(topic_members) or starts[topic] == starts[topic + 1]:
             continue
+        # the first subscriber at or after `next_member`; behind the last one the circle closes
         first = int(np.searchsorted(topic_members, next_member))
         indexes = (first + np.arange(starts[topic + 1] - starts[topic])) % len(topic_members)
         owner[starts[topic] : starts[topic + 1]] = topic_members[indexes]

@@ -1,4 +1,4 @@
-"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups.
+"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups, for the leader.
 
 Shares are those of `uniform`: equal, or min-max fair where subscriptions differ, with the fewest
 moves.
@@ -13,10 +13,11 @@ from apportion.assign.subscriptions import Subscriptions, Vector
 
 
 def sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return fair owners that take as few partitions as possible from their rightful owners.
+    """Return the owners by Kafka's eager assignor `sticky`: fair, with as few moves as possible.
 
-    A partition that must move goes back to its former owner if that one gets part of the topic
-    anyway. Raises ValueError as `uniform` does.
+    A move takes a partition from its owner by the newest claim (`resolve_claims`). A partition that
+    must move goes back to its former owner, if that one gets a part of the topic anyway. Raises
+    ValueError as `uniform` does.
     """
     return _assign_fairly(resolve_claims(claims, int(starts[-1])), starts, subscriptions)
 
@@ -37,6 +38,7 @@ def cooperative_sticky(
 def _assign_fairly(
     resolved: ResolvedOwners, starts: Vector, subscriptions: Subscriptions
 ) -> Vector:
+    """Return the owners of `uniform`, with former owners preferred for what must move."""
     owner = uniform(resolved.owner, starts, subscriptions)
     moved = np.flatnonzero((owner != resolved.owner) & (owner >= 0))
     if (resolved.former_owner[moved] >= 0).any():
@@ -53,6 +55,10 @@ def _prefer_former_owners(
     topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a
     topic changes no load, so fairness stays.
     """
+    # Number each pair (topic, member). `slots` has the pair of every partition to hand out, sorted.
+    # Of the partitions with the same former owner in a topic, the i-th takes the i-th slot of that
+    # pair, if there is one; all others take the slots that are left. Both are in order of topics,
+    # and each topic has as many of the one as of the other.
     members = int(max(owner.max(), former.max())) + 1
     slots = np.sort(topics * members + owner)
     has_former = np.flatnonzero(former >= 0)

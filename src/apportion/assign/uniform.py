@@ -38,6 +38,7 @@ def equal_shares(partitions: int, counts: NDArray[np.int64]) -> NDArray[np.int64
     """Return each member's share; larger shares go first to members that already have as much."""
     share, larger = divmod(partitions, len(counts))
     shares = np.full(len(counts), share)
+    # A stable sort, False first: members above the rounded-down share, then the others in order.
     shares[np.argsort(counts <= share, kind="stable")[:larger]] += 1
     return shares
 
@@ -45,8 +46,9 @@ def equal_shares(partitions: int, counts: NDArray[np.int64]) -> NDArray[np.int64
 def members_in_rounds(missing: NDArray[np.int64]) -> Vector:
     """Return the members in the order in which each gets one more partition, round by round.
 
-    Member m appears `spare[m]` times. Dealing in rounds spreads each topic over the members.
+    missing: how many partitions each member still gets; member m appears `missing[m]` times. Going
+    in rounds spreads the partitions of each topic over the members.
     """
-    with_room = np.flatnonzero(missing).astype(np.int32)
-    rounds = np.arange(missing.max(initial=0))[:, None] < missing[with_room]
-    return np.broadcast_to(with_room, rounds.shape)[rounds]
+    receivers = np.flatnonzero(missing).astype(np.int32)
+    is_dealt = np.arange(missing.max(initial=0))[:, None] < missing[receivers]
+    return np.broadcast_to(receivers, is_dealt.shape)[is_dealt]

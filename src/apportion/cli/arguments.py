@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what Tab completes."""
+"""Arguments that several commands share, and the completions of Tab."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -20,10 +20,14 @@ def _refuse_group_option(context: typer.Context, group: str | None) -> None:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
-# Names that people know from Kafka's own commands are understood, or answered with ours.
+TIMEOUT_HELP = "How long to wait for the cluster, in milliseconds."
+PRINTED = "What is printed"
+# Options of Kafka's own commands: understood, or answered with ours. Their callbacks do the work,
+# so the commands take them under names with an underscore and use them no further.
 Bootstrap = Annotated[str, typer.Option(help=BOOTSTRAP_HELP)]
 BootstrapServer = Annotated[
-    str | None, typer.Option(hidden=True, is_eager=True, callback=_take_for_bootstrap)
+    str | None,
+    typer.Option("--bootstrap-server", hidden=True, is_eager=True, callback=_take_for_bootstrap),
 ]
 NoGroupOption = Annotated[
     str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
@@ -31,23 +35,23 @@ NoGroupOption = Annotated[
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:
-    """Return what completes one of these words."""
+    """Return a completion that offers these words."""
 
-    def completions(begun: str) -> list[str]:
-        return [word for word in words if word.startswith(begun)]
+    def completions(prefix: str) -> list[str]:
+        return [word for word in words if word.startswith(prefix)]
 
     return completions
 
 
-def setting_names(begun: str) -> list[str]:
-    """What `--set` can be completed to."""
+def setting_names(prefix: str) -> list[str]:
+    """Return the completions of `--set`: the names of broker settings."""
     from apportion.node.settings import BrokerSettings
 
-    return [f"{name}=" for name in BrokerSettings().named() if name.startswith(begun)]
+    return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]
 
 
-def group_names(context: typer.Context, begun: str) -> list[str]:
-    """What `describe` can be completed to: groups of any kind."""
+def group_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of `groups describe`: groups of every type."""
     from apportion.cli.groups import group_names as names
 
-    return names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, begun)
+    return names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, prefix)

@@ -1,5 +1,4 @@
-"""How a command says why it failed: one sentence on stderr, or one JSON object there where `--json`
-was given.
+"""The messages of commands that fail: a sentence on stderr, or a JSON object with `--json`.
 
 stdout has the result alone, so it is empty then; the exit code is the same with and without
 `--json`.
@@ -13,13 +12,14 @@ from apportion.readable import readable
 
 
 class NoSuchGroup(Refused):
-    """There is no group of that name; the text says where to look."""
+    """There is no group of that name; the text says how to list the groups of that cluster."""
 
-    def __init__(
-        self, group_id: str, where_to_look: str = "`apportion groups list` shows what there is"
-    ) -> None:
+    def __init__(self, group_id: str, bootstrap: str, meaning: str = "") -> None:
+        """meaning: what the name has to be, to stand before the command."""
         super().__init__(
-            Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}: {where_to_look}"
+            Code.GROUP_ID_NOT_FOUND,
+            f"there is no group {group_id!r}: {meaning}`apportion groups list "
+            f"--bootstrap {bootstrap}` shows what there is",
         )
 
     def __str__(self) -> str:
@@ -27,8 +27,9 @@ class NoSuchGroup(Refused):
 
 
 def print_failure(command: str, error: Exception, as_json: bool) -> None:
-    """Print why `command` failed. JSON keys: `error`, Kafka's name of the code where there is one,
-    and `message`.
+    """Print the error that ended `command`.
+
+    JSON keys: `error`, Kafka's name of the error code where there is one, and `message`.
     """
     message = readable(str(error))
     if as_json:

@@ -1,5 +1,6 @@
-"""`apportion groups`: which groups a cluster has, who their members are, how far behind they stand.
-It only asks.
+"""The commands `apportion groups list` and `apportion groups describe`.
+
+They show a cluster's groups, their members and their lag, and change nothing.
 """
 
 import json
@@ -34,34 +35,38 @@ from apportion.wire.records.consumer_serde import decode
 FAILED = 1  # exit code when the cluster could not be asked or refused
 UNUSABLE = 2  # exit code when the arguments make no sense
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
-COMPLETION_MS = 1_000  # nobody waits longer for a Tab
+COMPLETION_TIMEOUT_MS = 1_000  # a shell waits for Tab's completions
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
-# the newest version of DescribeGroups in which a group of another kind is no error
-WITHOUT_ERRORS = 5
-PROTOCOLS = {0: "classic", 1: "consumer"}  # by the type of a member; older brokers do not tell it
-BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
+# the newest version of DescribeGroups that has no error for a group of another type (KIP-1043)
+DESCRIBE_WITHOUT_ERRORS_VERSION = 5
+# by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
+PROTOCOLS = {0: "classic", 1: "consumer"}
+# the newest version of OffsetFetch that names topics; later ones have topic ids alone
+OFFSET_FETCH_BY_NAME_VERSION = 9
+Parts = list[Table | Text]
 
 
 def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
-    """Every group of the cluster is on stdout, with its type and state; the exit code."""
+    """Print every group of the cluster with its type and state; return the exit code."""
 
-    def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
+    def read(cluster: Cluster) -> tuple[Any, Parts]:
         table = Table("group", "type", "state")
-        groups = _listed(cluster)
+        groups = _list_groups(cluster)
         for group in groups:
             table.add_row(*map(readable, group.values()))
         return groups, [table]
 
-    return _shown(bootstrap, timeout_ms, ask, as_json)
+    return _print_report(bootstrap, timeout_ms, read, as_json)
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """The group's members with what they own, and its offsets with their lag, are on stdout; the
-    exit code.
+    """Print the group's members with their partitions, and its offsets with their lag.
+
+    Return the exit code.
     """
 
-    def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
-        group = _group(cluster, group_id)
+    def read(cluster: Cluster) -> tuple[Any, Parts]:
+        group = _describe_group(cluster, group_id, bootstrap)
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*map(_cell, row.values()))
@@ -72,17 +77,18 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
             offsets if group["offsets"] else Text(NO_OFFSETS),
         ]
 
-    return _shown(bootstrap, timeout_ms, ask, as_json)
+    return _print_report(bootstrap, timeout_ms, read, as_json)
 
 
 def group_names(
-    bootstrap: str, begun: str, wanted: Callable[[ListedGroup], bool] = lambda group: True
+    bootstrap: str, prefix: str, is_offered: Callable[[ListedGroup], bool] | None = None
 ) -> list[str]:
-    """The wanted groups whose names begin so, in order; none where the cluster does not answer at
-    once.
+    """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
+
+    None where the cluster does not answer at once.
     """
     try:
-        cluster = Cluster(bootstrap, timeout_ms=COMPLETION_MS)
+        cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
     except ValueError:
         return []
     try:
@@ -96,23 +102,23 @@ def group_names(
     finally:
         cluster.close()
     return sorted(
-        group.group_id for group in groups if group.group_id.startswith(begun) and wanted(group)
+        group.group_id
+        for group in groups
+        if group.group_id.startswith(prefix) and (is_offered is None or is_offered(group))
     )
 
 
-def _shown(
-    bootstrap: str,
-    timeout_ms: int,
-    ask: Callable[[Cluster], tuple[Any, list[Table | Text]]],
-    as_json: bool,
+def _print_report(
+    bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
+    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
         print_failure("groups", error, as_json)
         return UNUSABLE
     try:
-        report, shown = ask(cluster)
+        report, parts = read(cluster)
     except (Refused, Disconnected) as error:
         print_failure("groups", error, as_json)
         return FAILED
@@ -127,7 +133,7 @@ def _shown(
         emoji=False,
         width=None if sys.stdout.isatty() else PIPED_WIDTH,
     )
-    for part in shown:
+    for part in parts:
         if isinstance(part, Text):
             print_sentence(console, part)
         else:
@@ -135,8 +141,11 @@ def _shown(
     return 0
 
 
-def _listed(cluster: Cluster) -> list[dict[str, str]]:
-    """Every group of the cluster, by name."""
+def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
+    """Return every group of the cluster, in order of name.
+
+    Each broker lists the groups that it coordinates, so every broker is asked.
+    """
     groups = (
         group
         for node in cluster.nodes()
@@ -149,31 +158,29 @@ def _listed(cluster: Cluster) -> list[dict[str, str]]:
     return sorted(rows, key=lambda row: row["group"])
 
 
-def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
-    """All that the cluster tells of the group; of groups that are neither consumer nor classic
-    ones, their offsets.
-    """
+def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
+    """Return the report on a group of any type; of share and Streams groups its offsets alone."""
     try:
-        group_description = _described(cluster, group_id)
+        description = _describe_consumer_group(cluster, group_id)
     except Refused as error:
-        listed = next((row for row in _listed(cluster) if row["group"] == group_id), None)
+        listed = next((row for row in _list_groups(cluster) if row["group"] == group_id), None)
         if error.code is not Code.GROUP_ID_NOT_FOUND:
             raise
         if listed is None:
-            raise NoSuchGroup(group_id) from None
-        return _classic(cluster, listed)
+            raise NoSuchGroup(group_id, bootstrap) from None
+        return _describe_classic_group(cluster, listed)
     owned = (
         TopicIdPartition(each.topic_name, each.topic_id, partition)
-        for member in group_description.members
+        for member in description.members
         for each in member.assignment.topic_partitions
         for partition in each.partitions
     )
     return {
         "group": group_id,
         "type": "consumer",
-        "state": group_description.group_state,
-        "epoch": group_description.group_epoch,
-        "assignor": group_description.assignor_name,
+        "state": description.group_state,
+        "epoch": description.group_epoch,
+        "assignor": description.assignor_name,
         "members": [
             {
                 "member": member.member_id,
@@ -187,19 +194,23 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
                     for each in member.assignment.topic_partitions
                 },
             }
-            for member in sorted(group_description.members, key=lambda member: member.member_id)
+            for member in sorted(description.members, key=lambda member: member.member_id)
         ],
         **_offsets(cluster, group_id, owned),
     }
 
 
-def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
-    """What is told of a classic group. Whose assignment is no consumer's, or cannot be read, owns
-    nothing that could be named.
+def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
+    """Return the report on a classic group.
+
+    Its members own nothing in the report if they are no consumers, or if their assignment cannot be
+    decoded: only consumers' assignments have a known format.
     """
     group_id = listed["group"]
-    group_description = cluster.call(
-        DescribeGroupsRequest(groups=(group_id,)), coordinator=group_id, version=WITHOUT_ERRORS
+    description = cluster.call(
+        DescribeGroupsRequest(groups=(group_id,)),
+        coordinator=group_id,
+        version=DESCRIBE_WITHOUT_ERRORS_VERSION,
     ).groups[0]
     members = [
         {
@@ -208,11 +219,11 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
             "client": member.client_id,
             "host": member.client_host,
             "protocol": "classic",
-            "owns": _assigned(member.member_assignment)
-            if group_description.protocol_type == "consumer"
+            "owns": _decode_assignment(member.member_assignment)
+            if description.protocol_type == "consumer"
             else {},
         }
-        for member in sorted(group_description.members, key=lambda member: member.member_id)
+        for member in sorted(description.members, key=lambda member: member.member_id)
     ]
     topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
@@ -223,45 +234,48 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
         for partition in partitions
         if 0 <= partition < topic.partitions
     )
-    about = {"assignor": group_description.protocol_data} if group_description.protocol_data else {}
-    return {**listed, **about, "members": members, **_offsets(cluster, group_id, owned)}
+    assignor = {"assignor": description.protocol_data} if description.protocol_data else {}
+    return {**listed, **assignor, "members": members, **_offsets(cluster, group_id, owned)}
 
 
-def _assigned(blob: Buffer) -> dict[str, list[int]]:
-    """The partitions of a classic consumer's assignment by topic."""
+def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
+    """Return the partitions of a classic consumer's assignment by topic; {} if undecodable."""
     try:
-        _, assignment = decode(ConsumerProtocolAssignment, blob)
+        _, assignment = decode(ConsumerProtocolAssignment, assignment_bytes)
     except DecodeError:
         return {}
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
 
 
 def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
-    """The sinks whose names the offsets bear, and a row for each partition that has a committed
-    offset or an owner.
+    """Return the sinks that have claimed the group, and a row for each partition.
+
+    Partitions are those that have a committed offset or an owner.
     """
-    stored = _committed(cluster, group_id)
-    ends = cluster.list_offsets(sorted({*stored, *owned}), LATEST)
+    committed = _fetch_committed(cluster, group_id)
+    ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
     rows = [
         {
-            "topic": place.topic,
-            "partition": place.partition,
+            "topic": partition.topic,
+            "partition": partition.partition,
             "committed": offset,
             "end": end,
             "lag": None if offset is None else max(0, end - offset),
         }
-        for place, end in sorted(ends.items())
-        for offset in [stored[place].offset if place in stored else None]
+        for partition, end in sorted(ends.items())
+        for offset in [committed[partition].offset if partition in committed else None]
     ]
     return {
-        "sinks": sorted({name for sinks in claimed_sinks(stored).values() for name in sinks}),
+        "sinks": sorted({name for sinks in claimed_sinks(committed).values() for name in sinks}),
         "offsets": rows,
     }
 
 
-def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
-    def read(answer: Any) -> tuple[Code, DescribedGroup]:
-        return Code.of(answer.groups[0].error_code), answer.groups[0]
+def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
+    """Return the group of KIP-848. Raises Refused(GROUP_ID_NOT_FOUND) for one of another type."""
+
+    def read(response: Any) -> tuple[Code, DescribedGroup]:
+        return Code.of(response.groups[0].error_code), response.groups[0]
 
     return cluster.ask_coordinator(
         "ConsumerGroupDescribe",
@@ -272,17 +286,19 @@ def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
     )
 
 
-def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
-    """Every offset that the group has stored, with what was committed beside it."""
+def _fetch_committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
+    """Return every committed offset of the group, with its metadata."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
-    answer = cluster.call(request, coordinator=group_id, version=BY_NAME).groups[0]
-    if answer.error_code != Code.NONE:
-        raise Refused(Code.of(answer.error_code))
-    topics = cluster.topics(topic.name for topic in answer.topics)
+    response = cluster.call(
+        request, coordinator=group_id, version=OFFSET_FETCH_BY_NAME_VERSION
+    ).groups[0]
+    if response.error_code != Code.NONE:
+        raise Refused(Code.of(response.error_code))
+    topics = cluster.topics(topic.name for topic in response.topics)
     known = [
-        (topic.partitions, found)
-        for topic in answer.topics
-        if (found := topics.named(topic.name)) is not None
+        (topic.partitions, metadata)
+        for topic in response.topics
+        if (metadata := topics.named(topic.name)) is not None
     ]
     return {
         TopicIdPartition(topic.name, topic.id, each.partition_index): OffsetAndMetadata(
@@ -298,11 +314,12 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """A row for each member. The instance, the protocol and the epoch have a column where they tell
-    something.
+    """Return a table with a row for each member.
+
+    Instance, protocol and epoch have a column only if some member's value is worth one.
     """
     members = group["members"]
-    telling = {
+    is_shown = {
         "instance": any(member["instance"] is not None for member in members),
         "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
         "epoch": any("epoch" in member for member in members),
@@ -310,7 +327,7 @@ def _members(group: dict[str, Any]) -> Table:
     columns = [
         each
         for each in ("member", "instance", "client", "host", "protocol", "epoch")
-        if telling.get(each, True)
+        if is_shown.get(each, True)
     ]
     table = Table(*columns, "owns")
     for member in members:

@@ -1,6 +1,4 @@
-"""How sentences and names stand on a terminal: broken between words, nothing cut. In a pipe a line
-stays a line.
-"""
+"""Sentences and tables on a terminal: broken between words, nothing cut; unbroken in a pipe."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,13 +9,14 @@ from rich.text import Text
 
 
 def print_sentence(console: Console, sentence: str | Text, style: str = "") -> None:
-    """Print it in as many lines as the terminal needs."""
+    """Print the sentence in as many lines as the terminal needs; in one line to a pipe."""
     console.print(sentence, style=style, soft_wrap=not sys.stdout.isatty())
 
 
 def folded(table: Table) -> Table:
-    """Return the table, whose long cells go on below: names that differ at their ends would look
-    the same where they are cut.
+    """Return the table with long cells folded into several lines.
+
+    Rich would cut them, and names that differ at their ends would look the same.
     """
     for column in table.columns:
         column.overflow = "fold"
@@ -25,14 +24,14 @@ def folded(table: Table) -> Table:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return the numbers in order as `0-19,23`."""
+    """Return the numbers, such as partitions, in order as `0-19,23`."""
     return ",".join(
         str(first) if first == last else f"{first}-{last}" for first, last in _runs(sorted(numbers))
     )
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of numbers without a gap."""
+    """Return the first and the last of each run of consecutive numbers."""
     firsts = [
         number
         for before, number in zip([None, *numbers], numbers, strict=False)

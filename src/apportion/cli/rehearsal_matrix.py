@@ -1,5 +1,6 @@
-"""`apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix, in processes here
-or on Spark, as one table.
+"""The command `apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix.
+
+It plays them in processes here or on Spark, and prints one table.
 """
 
 import json
@@ -35,7 +36,7 @@ BROKEN = 1  # exit code where some upgrade does not go well
 
 
 class Cell(NamedTuple):
-    """One upgrade, and what came of all its plays."""
+    """One upgrade of the matrix, with the results of all its plays."""
 
     from_: str
     to: str
@@ -48,7 +49,7 @@ class Cell(NamedTuple):
 
     @property
     def longest_unowned_ms(self) -> int:
-        """The longest time that a task had no owner in any of them."""
+        """The longest time in any play that a task had no owner."""
         return max(each.longest_unowned_ms for each in self.plays)
 
     def __str__(self) -> str:
@@ -62,15 +63,16 @@ class Cell(NamedTuple):
 
 
 def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) -> int:
-    """The whole matrix is on stdout; the exit code. jobs: processes to play in, as many as there
-    are cores if None.
+    """Play and print the whole matrix; return the exit code.
+
+    jobs: processes to play in; None for as many as there are cores.
     """
-    wanted = matrix_runs(seed)
-    outcomes = _on_spark(spark, wanted) if spark else _here(wanted, jobs or usable_cores())
+    runs = matrix_runs(seed)
+    outcomes = _play_on_spark(spark, runs) if spark else _play_here(runs, jobs or usable_cores())
     by_cell: dict[tuple[str, str], list[MatrixResult]] = {cell: [] for cell in cells()}
-    for one in outcomes:
-        by_cell[one.from_, one.to].append(one)
-    table = [Cell(*cell, tuple(sorted(some))) for cell, some in by_cell.items()]
+    for result in outcomes:
+        by_cell[result.from_, result.to].append(result)
+    table = [Cell(*cell, tuple(sorted(results))) for cell, results in by_cell.items()]
     if as_json:
         print(json.dumps([_cell_json(cell) for cell in table], indent=2))
     else:
@@ -78,16 +80,16 @@ def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) ->
     return BROKEN if any(cell.failed for cell in table) else 0
 
 
-def _here(wanted: list[MatrixRun], jobs: int) -> list[MatrixResult]:
+def _play_here(runs: list[MatrixRun], jobs: int) -> list[MatrixResult]:
     console = Console(stderr=True)
     with _pool(jobs) as pool:
-        outcomes = pool.map(play_run, wanted, chunksize=4)
+        outcomes = pool.map(play_run, runs, chunksize=4)
         quiet = not console.is_terminal
         return list(
             track(
                 outcomes,
                 "upgrades",
-                total=len(wanted),
+                total=len(runs),
                 console=console,
                 transient=True,
                 disable=quiet,
@@ -106,7 +108,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         ) from None
 
 
-def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
+def _play_on_spark(master: str, runs: list[MatrixRun]) -> list[MatrixResult]:
     try:
         from apportion.spark import seeds as sessions
         from apportion.spark.rehearsals import rehearsals
@@ -118,7 +120,7 @@ def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
     try:
         session = sessions.session(master)
         try:
-            rows = rehearsals(session, wanted).collect()
+            rows = rehearsals(session, runs).collect()
         finally:
             session.stop()
     except sessions.SparkError as error:

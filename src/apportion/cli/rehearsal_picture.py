@@ -1,8 +1,8 @@
-"""The picture of an upgrade: a row an instance, time across, colour by what it runs as, height by
-how many tasks it runs.
+"""The picture of `apportion streams rehearse --picture`: the instances over time, as SVG.
 
-Under the rows the metadata version that the group works in; over them the steps. It is SVG, written
-by hand.
+One row for each instance, time from left to right; the colour is the release that it runs as, the
+height the number of its tasks. Below the rows is the metadata version of the group, above them the
+steps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,7 @@ LEFT, TOP, WIDTH, ROW, STRIP, BELOW = 84, 84, 1000, 34, 26, 96
 
 
 class InstanceSpan(NamedTuple):
-    """From and until when an instance ran as `label` ("": it did not live) and ran so many
-    tasks.
-    """
+    """A time in which an instance ran as `label`, "" while it was down, with that many tasks."""
 
     from_ms: int
     to_ms: int
@@ -35,20 +33,20 @@ class _Axis(NamedTuple):
     to_ms: int
 
     def x(self, at_ms: int) -> float:
-        """Where that time is."""
+        """Return the horizontal position of that time."""
         return LEFT + WIDTH * (max(at_ms, self.from_ms) - self.from_ms) / max(
             1, self.to_ms - self.from_ms
         )
 
     def seconds(self) -> Iterator[int]:
-        """About ten round times, in seconds after the beginning."""
+        """Return about ten round times, in seconds after the beginning, for the ticks."""
         span_s = (self.to_ms - self.from_ms) // 1000
         step_s = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if span_s <= step * 12), 300)
         return iter(range(0, span_s + 1, step_s))
 
 
 def upgrade_svg(rehearsed: RehearsalResult) -> str:
-    """An SVG document."""
+    """Return the picture of a rehearsal as an SVG document."""
     names = [f"app{number + 1}" for number in range(rehearsed.rehearsal.instances)]
     first_ms = rehearsed.steps[0].at_ms if rehearsed.steps else 0
     axis = _Axis(max(0, first_ms - 4_000), rehearsed.simulated_ms)
@@ -82,7 +80,7 @@ def upgrade_svg(rehearsed: RehearsalResult) -> str:
 
 
 def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[InstanceSpan]:
-    """What the instance was, without a gap from its first point to the end."""
+    """Return the spans of an instance, without a gap from its first change to the end."""
     ends = [*(point.at_ms for point in points[1:]), end_ms]
     all_spans = [
         InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks)
@@ -118,8 +116,9 @@ def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
 
 
 def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
-    """The span: pale over the whole height while the instance lives, and full as high as its tasks
-    are many.
+    """Return the shapes of a span.
+
+    A pale bar of the whole row shows that the instance runs, a solid one the number of its tasks.
     """
     x, width = axis.x(span.from_ms), axis.x(span.to_ms) - axis.x(span.from_ms)
     if not span.label or width <= 0:
@@ -156,7 +155,7 @@ def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
 
 
 def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
-    """The metadata version of the newest assignment that somebody works by."""
+    """Return the strip of metadata versions: of the newest assignment that an instance has."""
     changes = [(axis.from_ms, rehearsed.version_before)]
     for point in rehearsed.instance_changes:
         if (

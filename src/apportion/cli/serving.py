@@ -1,5 +1,6 @@
-"""`apportion serve`: a broker in the foreground, its log on stderr, one ready line on stdout, a
-clean end on SIGTERM.
+"""The command `apportion serve`: a broker in the foreground until SIGTERM or Ctrl-C.
+
+Its log goes to stderr; stdout gets one line, when clients can connect.
 """
 
 import asyncio
@@ -19,13 +20,15 @@ UNUSABLE = 2  # exit code when the broker could not start as it was asked to
 
 
 def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
-    """The exit code after the broker has ended: 0 after a signal, 2 with one sentence on stderr if
-    it could not start.
+    """Run a broker until a signal ends it; return the exit code.
+
+    0 after a signal; 2, with one sentence on stderr, if it could not start. pairs: the values of
+    `--set`, each NAME=VALUE.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    allow_open_files(OPEN_FILES)
+    raise_open_files_limit(OPEN_FILES)
     try:
         host_and_port(listen, "--listen")
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
@@ -37,13 +40,13 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
     return 0
 
 
-def allow_open_files(wanted: int) -> None:
-    """This process may have so many files open, or as many as the system grants it."""
+def raise_open_files_limit(limit: int) -> None:
+    """Raise this process's limit of open files to `limit`, or to what the system grants."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
+    granted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    if soft != resource.RLIM_INFINITY and soft < granted:
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> None:

@@ -1,5 +1,6 @@
-"""`apportion sim`: one history to be read, its fewest faults, or thousands of histories to be
-counted.
+"""The command `apportion sim`: one history, its fewest faults, or thousands of histories.
+
+`cli/sim_command.py` has its options; `cli/sim_seeds.py` plays thousands.
 """
 
 import json
@@ -33,14 +34,14 @@ PIPED_COLUMNS = 120
 
 
 def run(options: SimOptions, play: PlayScenario = play) -> int:
-    """What was wished for is on stdout; the exit code. play: in the place of the real simulator."""
+    """Run the command and return its exit code. play: the simulator, or a fake one in tests."""
     try:
         code = _run(options, play)
         sys.stdout.flush()
         return code
     except (ScenarioRefused, NoProcess) as error:
         print_failure("sim", error, options.as_json)
-    except BrokenPipeError:  # who reads this has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_stdout()
         return 0
     except OSError as error:
@@ -50,8 +51,9 @@ def run(options: SimOptions, play: PlayScenario = play) -> int:
 
 
 def _drop_stdout() -> None:
-    """What is still in the buffer goes nowhere, so that the end of the process does not fail once
-    more.
+    """Discard what is still in stdout's buffer.
+
+    Else Python would flush it when the process ends, and fail once more.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
@@ -61,14 +63,14 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
     # refuse an impossible world first
     options.draw.scenario(options.seed or options.shrink or options.first or 0)
     if options.seed is not None:
-        return _show(options, options.seed, play)
+        return _play_one(options, options.seed, play)
     if options.shrink is not None:
         return _shrink(options, options.shrink, play)
     return play_on_spark(options, play) if options.spark else play_here(options, play)
 
 
 def _console() -> Console:
-    """As wide as the terminal, or as COLUMNS says."""
+    """Return a console as wide as the terminal, or as COLUMNS says."""
     return Console(
         highlight=False,
         markup=False,
@@ -79,7 +81,7 @@ def _console() -> Console:
 # One history
 
 
-def _show(options: SimOptions, seed: int, play: PlayScenario) -> int:
+def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
     scenario = options.draw.scenario(seed)
     kept = None if options.only_faults is None else fault_numbers(options.only_faults, scenario)
     if kept is not None:
@@ -126,28 +128,28 @@ def _print_trace(options: SimOptions, trace: Trace) -> None:
 
 
 def _history_json(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
-    """A history as JSON; no figure in it comes from a real clock."""
+    """Return a history as JSON; no figure in it comes from a real clock."""
     figures = outcome._asdict()
     for name in ("seed", "digest", "broken"):
         del figures[name]
-    world = asdict(scenario)
-    world["faults"] = [fault._asdict() for fault in scenario.faults]
+    scenario_json = asdict(scenario)
+    scenario_json["faults"] = [fault._asdict() for fault in scenario.faults]
     return {
         "verdict": "holds" if outcome.holds else "broken",
         "broken": outcome.broken and outcome.broken._asdict(),
         "figures": figures,
         "digest": outcome.digest,
         "command": command,
-        "scenario": world,
+        "scenario": scenario_json,
     }
 
 
-COUNTED = {  # what the amount of a fault counts, where it is no time: of one, of several
+COUNTED = {  # kind of fault whose amount is a count -> what it counts, singular and plural
     "more-partitions": ("partition", "partitions"),
     "disk-refuses": ("flush", "flushes"),
     "lost-reply": ("answer", "answers"),
 }
-AT_ONCE = ("topic-again", "subscribe")
+WITHOUT_AMOUNT = ("topic-again", "subscribe")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
@@ -172,17 +174,17 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
     if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
         return "broker"
     if fault.kind in ("more-partitions", "topic-again"):
-        return f"t{fault.who % scenario.topics}"
+        return f"t{fault.target % scenario.topics}"
     if fault.kind == "roll":
         return "all"
-    number = fault.who % scenario.members
+    number = fault.target % scenario.members
     name = f"worker{number}" if number < scenario.workers else f"reader{number - scenario.workers}"
     return f"{name} or broker" if fault.kind == "clock-jump" else name
 
 
 def _magnitude(fault: Fault) -> str:
-    """How long the fault lasts, or how much it is."""
-    if fault.kind in AT_ONCE:
+    """Return the fault's duration, or its count, as text."""
+    if fault.kind in WITHOUT_AMOUNT:
         return ""
     if fault.kind in COUNTED:
         return f"{fault.amount} {COUNTED[fault.kind][fault.amount != 1]}"

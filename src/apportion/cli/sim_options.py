@@ -1,6 +1,4 @@
-"""The options of `apportion sim`: which exclude each other, what they draw, and the command that
-replays a seed.
-"""
+"""The options of `apportion sim`: contradictions, what they draw, the command of a seed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,8 +9,9 @@ from apportion.sim.seed_pool import Draw
 
 
 class SimOptions(NamedTuple):
-    """The options of one command line. sizes: by the names of the options. faults: kinds, or
-    `none`.
+    """The options of one command line.
+
+    sizes: the given options of `WorldSettings`. faults: kinds, or `none`.
     """
 
     seed: int | None = None
@@ -44,8 +43,9 @@ class SimOptions(NamedTuple):
 
     @property
     def draw(self) -> Draw:
-        """How scenarios are drawn. Raises ScenarioRefused where the options contradict each
-        other.
+        """The way in which scenarios are drawn.
+
+        Raises ScenarioRefused where the options contradict each other.
         """
         if "none" in self.faults and len(self.faults) > 1:
             raise ScenarioRefused("--fault none and other faults exclude each other.")
@@ -66,7 +66,7 @@ class SimOptions(NamedTuple):
         return " ".join(words)
 
 
-NEEDS = {  # an option -> the one without which it says nothing
+NEEDS = {  # an option -> the one without which it has no effect
     "--only-faults": "--seed",
     "--quiet": "--seed",
     "--trace": "--seed",
@@ -100,9 +100,7 @@ def _option(name: str, size: Any) -> str:
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """Raise ScenarioRefused where options exclude each other or need another, or nothing is to be
-    played.
-    """
+    """Raise ScenarioRefused for options that exclude each other, need another, or play nothing."""
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
         raise ScenarioRefused(
@@ -134,8 +132,8 @@ def fault_numbers(numbers_text: str, scenario: Scenario) -> tuple[int, ...]:
         ) from None
     count = len(scenario.faults)
     if wrong := [number for number in numbers if not 0 <= number < count]:
-        there = f"numbered 0 to {count - 1}" if count else "so none can be chosen"
+        numbering = f"numbered 0 to {count - 1}" if count else "so none can be chosen"
         raise ScenarioRefused(
-            f"seed {scenario.seed} draws {count} faults, {there}; there is no fault {wrong[0]}."
+            f"seed {scenario.seed} draws {count} faults, {numbering}; there is no fault {wrong[0]}."
         )
     return tuple(numbers)

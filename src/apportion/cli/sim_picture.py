@@ -1,5 +1,6 @@
-"""Who owned which partition, as lines of a terminal: a row a partition, time from left to right,
-faults above.
+"""A picture of who owned which partition over time, as lines of a terminal, for `apportion sim`.
+
+One row for each partition, time from left to right, faults above.
 """
 
 import re
@@ -29,13 +30,13 @@ COLOURS = (
     "bright_magenta",
 )
 NOBODY, BOTH = ".", "!"
-STACK = 4  # so many faults of one column have a mark each; where there are more the highest is a +
+MAX_MARKS = 4  # fault marks in one column; the topmost is a + if there are more faults
 LEAST_COLUMNS = 10
 TICK_COLUMNS = 14
 
 
 class OwnershipSpan(NamedTuple):
-    """From and until when `owner` used a partition. "": nobody did; with a + in it: two did."""
+    """A time in which `owner` owned a partition. "": no owner; "a+b": two at the same time."""
 
     start_us: int
     end_us: int
@@ -49,19 +50,17 @@ class Axis(NamedTuple):
     columns: int
 
     def column(self, at_us: int) -> int:
-        """In which column that time is; the last one for all that comes later."""
+        """Return the column of that time; the last one for all later times."""
         return max(0, min(self.columns - 1, at_us * self.columns // self.span_us))
 
 
 def picture(
     scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int
 ) -> list[Text]:
-    """The lines of the whole picture, none wider than `width` if that leaves room for a few
-    columns.
-    """
+    """Return the lines of the picture, at most `width` wide if that leaves LEAST_COLUMNS."""
     end_us = max(1, outcome.simulated_ms * 1_000, changes[-1].at_us if changes else 0)
     rows = _ownership_spans(changes, end_us)
-    label = max((len(f"{group} {place}") for group, place in rows), default=0) + 1
+    label = max((len(f"{group} {partition}") for group, partition in rows), default=0) + 1
     axis = Axis(end_us, max(LEAST_COLUMNS, width - label))
     letters = _letters({name for change in changes for name in change.owner.split("+") if name})
     marks = {
@@ -72,8 +71,8 @@ def picture(
         Text(" " * label + line, style="bold red") for line in _fault_lines(scenario, marks, axis)
     ]
     lines.append(Text(" " * label + _ticks(axis, scenario, outcome), style="dim"))
-    for (group, place), spans in rows.items():
-        line = Text(f"{f'{group} {place}':<{label}}")
+    for (group, partition), spans in rows.items():
+        line = Text(f"{f'{group} {partition}':<{label}}")
         for owner in _cells(spans, axis):
             letter, style = (
                 (BOTH, "bold white on red") if "+" in owner else letters.get(owner, (NOBODY, "dim"))
@@ -89,8 +88,9 @@ ABSENT = "\0"  # in the place of a name: the partition is not there yet
 def _ownership_spans(
     changes: Iterable[OwnershipChange], end_us: int
 ) -> dict[tuple[str, str], list[OwnershipSpan]]:
-    """Return the spans of each partition, without a gap from its first change of owner to the end,
-    by name.
+    """Return the spans of each (group, partition), in order of their names.
+
+    They follow each other without a gap from the first change of owner to the end.
     """
     changes_by_partition: dict[tuple[str, str], list[OwnershipChange]] = {}
     for change in changes:
@@ -106,8 +106,10 @@ def _ownership_spans(
 
 
 def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
-    """Who has the partition in each column: two if two have it for any moment of it, else who has
-    it longest.
+    """Return the owner of the partition in each column.
+
+    Two owners at the same time are shown even if it was for a moment: that is what a reader looks
+    for. Otherwise it is the one that owned the partition longest within the column.
     """
     shares: list[dict[str, int]] = [{} for _ in range(axis.columns)]
     for span in spans:
@@ -126,21 +128,23 @@ def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
 
 
 def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[str]:
-    """The marks of the faults over their columns, stacked where several fall into one."""
+    """Return lines with the marks of the faults over their columns, stacked if several meet."""
     stacks: list[list[str]] = [[] for _ in range(axis.columns)]
     for fault in scenario.faults:
         if fault.at_ms * 1_000 <= axis.span_us:
             stacks[axis.column(fault.at_ms * 1_000)].append(marks[fault.kind])
-    tidy = [stack if len(stack) <= STACK else [*stack[: STACK - 1], "+"] for stack in stacks]
+    stacks = [
+        stack if len(stack) <= MAX_MARKS else [*stack[: MAX_MARKS - 1], "+"] for stack in stacks
+    ]
     return [
         "".join(level).rstrip()
-        for level in reversed(list(zip_longest(*tidy, fillvalue=" ")))
+        for level in reversed(list(zip_longest(*stacks, fillvalue=" ")))
         if any(level)
     ]
 
 
 def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
-    """Seconds along the axis, | where the faults end, X where a law broke."""
+    """Return the axis: seconds, | where the faults end, X where a law broke."""
     line = [" "] * axis.columns
     ticks = max(1, axis.columns // TICK_COLUMNS)
     for tick in range(ticks):
@@ -159,7 +163,7 @@ def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
 def _legend(
     letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario: Scenario
 ) -> list[Text]:
-    """What the letters, the marks and the signs mean."""
+    """Return the lines that explain letters, marks and signs."""
     owners = Text()
     for name, (letter, style) in letters.items():
         owners.append(letter, style)
@@ -178,7 +182,7 @@ def _legend(
 
 
 def _letters(names: set[str]) -> dict[str, tuple[str, str]]:
-    """Each name's letter and colour."""
+    """Return each owner's letter and style."""
     ordered = sorted(names, key=_natural)
     return {
         name: (LETTERS[min(number, len(LETTERS) - 1)], f"bold {COLOURS[number % len(COLOURS)]}")
@@ -187,7 +191,7 @@ def _letters(names: set[str]) -> dict[str, tuple[str, str]]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Orders names as people do: t-2 before t-10."""
+    """Return a sort key with numbers in their order: t-2 before t-10."""
     return [
         (0, int(part), "") if part.isdigit() else (1, 0, part)
         for part in re.split(r"(\d+)", name)

@@ -1,6 +1,4 @@
-"""`apportion sim --runs`: thousands of histories, in processes here or on Spark, and one line that
-says what they came to.
-"""
+"""The command `apportion sim --runs`: thousands of histories, in processes here or on Spark."""
 
 import json
 from contextlib import closing
@@ -34,7 +32,7 @@ class _Speed(ProgressColumn):
     """Seeds a second, of the terminal alone."""
 
     def render(self, task: Task) -> Text:
-        """The speed so far."""
+        """Return the speed so far."""
         return Text(f"{task.finished_speed or task.speed or 0:.1f} seeds/s", style="dim")
 
 
@@ -46,8 +44,9 @@ class Failure(NamedTuple):
 
 
 def play_here(options: SimOptions, play: PlayScenario) -> int:
-    """The seeds are played in processes of this machine, and told; the exit code. After Ctrl-C
-    those that were played are told.
+    """Play the seeds in processes of this machine, print the verdict, and return the exit code.
+
+    After Ctrl-C the verdict is on the seeds that were played.
     """
     runs, first = options.runs or 1, options.first or 0
     figures, failures, stopped = RunTotals(), list[Failure](), False
@@ -72,10 +71,10 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
                 outcomes(
                     range(first, first + runs), options.jobs or usable_cores(), options.draw, play
                 )
-            ) as found,
+            ) as played,
         ):
             shown = progress.add_task("seeds", total=runs)
-            for outcome in found:
+            for outcome in played:
                 figures = figures.plus(outcome)
                 if outcome.broken is not None:
                     failures.append(Failure(outcome.seed, outcome.broken))
@@ -90,11 +89,9 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
 
 
 def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
-    """The seeds are played on the Spark master of the wish, summed up in a table, and told; the
-    exit code.
-    """
+    """Play the seeds on a Spark master, print a summary and the verdict; return the exit code."""
     try:
-        from apportion.spark import seeds as spread
+        from apportion.spark import seeds as spark_seeds
     except ModuleNotFoundError as error:
         library = (error.name or "pyspark").split(".")[0]
         raise ScenarioRefused(
@@ -105,9 +102,9 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
             f"--out {options.out} is there already: name a directory that is not."
         )
     try:
-        spark = spread.session(options.spark or "local")
+        spark = spark_seeds.session(options.spark or "local")
         try:
-            frame = spread.seeds(
+            frame = spark_seeds.seeds(
                 spark,
                 options.runs or 1,
                 options.first or 0,
@@ -119,11 +116,11 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
                 frame.write.parquet(options.out)
                 frame = spark.read.parquet(options.out)
             frame = frame.cache()
-            summary = spread.summary(frame).collect()
-            broken = frame.where(frame.verdict != spread.HOLDS).orderBy("seed").collect()
+            summary = spark_seeds.summary(frame).collect()
+            broken = frame.where(frame.verdict != spark_seeds.HOLDS).orderBy("seed").collect()
         finally:
             spark.stop()
-    except spread.SparkError as error:
+    except spark_seeds.SparkError as error:
         raise ScenarioRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
     failures = [
         Failure(row.seed, Violation(row.verdict, round(row.broken_at_s * 1_000), row.why))
@@ -136,7 +133,7 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
 
 
 def _figures(summary: list[Any]) -> RunTotals:
-    """The figures that stand in the rows of a summary."""
+    """Return the totals of all seeds, from the rows of the summary."""
     total = {row.figure: row.total for row in summary}
     most = {row.figure: row.most for row in summary}
     return RunTotals(
@@ -167,7 +164,7 @@ def _print_summary(summary: list[Any]) -> None:
 
 
 def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failure]) -> None:
-    """The failing seeds with their commands, then the verdict in one line; or one JSON object."""
+    """Print the failing seeds with their commands and the verdict; or one JSON object."""
     if options.as_json:
         verdict = (
             "broken" if failures else "holds" if figures.seeds == options.runs else "interrupted"
@@ -191,7 +188,7 @@ def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failu
 
 
 def verdict_line(figures: RunTotals, failed: int, runs: int) -> str:
-    """All that the seeds came to, in one line."""
+    """Return the result of all seeds in one line."""
     played = f"{figures.seeds:,} seed{'s' * (figures.seeds != 1)}"
     counted = (
         f"{failed:,} of {played} fail{'s' * (failed == 1)}"

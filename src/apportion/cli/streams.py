@@ -1,8 +1,7 @@
-"""`apportion streams describe`: what the members of a Kafka Streams group say and are told. It only
-asks.
+"""The command `apportion streams describe`: metadata, tasks and lag of a Kafka Streams group.
 
-The report is one value, printed as JSON or as text; its keys are documented in docs/streams.md, and
-stay.
+It only reads. The report is one value, printed as JSON or as text; its keys are documented in
+docs/streams.md, and stay.
 """
 
 import json
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion.cli.failures import NoSuchGroup, print_failure
-from apportion.cli.groups import group_names as names_of_groups
+from apportion.cli.groups import group_names as completions
 from apportion.cli.streams_picture import show
 from apportion.client.classic_groups import (
     GroupPosition,
@@ -46,9 +45,10 @@ from apportion.wire.messages.list_groups import ListedGroup
 # exit code when the cluster could not be asked, or there is no such group of Kafka Streams
 FAILED = 1
 UNUSABLE = 2  # exit code when the arguments make no sense
+# the protocol type and the protocol with which Kafka Streams joins a classic group
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
 STABLE = "Stable"
-OTHERS = {  # by the type of a group that is no classic one: what it is, and who shows it
+OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and which tool shows it
     "consumer": "a consumer group of KIP-848; `apportion groups describe` shows it",
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
     "streams": (
@@ -56,7 +56,7 @@ OTHERS = {  # by the type of a group that is no classic one: what it is, and who
         "kafka-streams-groups.sh shows it"
     ),
 }
-LISTS = {
+STANDBY_KEYS = {  # key of the JSON report by the kind of the tasks that are not active
     StandbyKind.STANDBY: "standby",
     StandbyKind.WARMUP: "warmup",
     StandbyKind.EITHER: "standby_or_warmup",
@@ -68,16 +68,14 @@ class NoStreamsGroup(Exception):
 
 
 def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """The group's processes with their versions, tasks and lag are on stdout, or why not on stderr;
-    the exit code.
-    """
+    """Print the group's processes with their versions, tasks and lag; return the exit code."""
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
         print_failure("streams", error, as_json)
         return UNUSABLE
     try:
-        report = _asked(cluster, group_id)
+        report = _read_group(cluster, group_id, bootstrap)
     except (Refused, Disconnected, NoStreamsGroup) as error:
         print_failure("streams", error, as_json)
         return FAILED
@@ -90,29 +88,31 @@ def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = Fal
     return 0
 
 
-def group_names(bootstrap: str, begun: str) -> list[str]:
-    """The classic groups of clients whose names begin so, in order; none where the cluster does not
-    answer at once.
-    """
-    return names_of_groups(bootstrap, begun, _may_be_streams)
+def group_names(bootstrap: str, prefix: str) -> list[str]:
+    """Return the names of groups that may be of Kafka Streams, for Tab's completions."""
+    return completions(bootstrap, prefix, _may_be_streams)
 
 
 def _may_be_streams(group: ListedGroup) -> bool:
     return group.protocol_type == PROTOCOL_TYPE and group.group_type in ("", "classic")
 
 
-def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
-    """The report on the group as it is now."""
+def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
+    """Return the report on the group as it is now.
+
+    Raises NoStreamsGroup or NoSuchGroup for any other name.
+    """
     group = describe_classic_group(cluster, group_id)
     if group is None:
-        raise _instead(cluster, group_id)
-    is_told = group.group_state == STABLE
+        raise _no_streams_group(cluster, group_id, bootstrap)
+    # Brokers send subscriptions and assignments, and the protocol, only of a stable group.
+    is_stable = group.group_state == STABLE
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (
-        is_told and group.protocol_data != PROTOCOL
+        is_stable and group.protocol_data != PROTOCOL
     ):
-        spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
+        protocols = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
         raise NoStreamsGroup(
-            f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups "
+            f"{group_id!r} is no group of Kafka Streams ({protocols}); `apportion groups "
             "describe` shows it"
         )
     members = [
@@ -126,23 +126,24 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
         )
         for each in group.members
     ]
-    description = describe_group(members) if is_told else describe_without_metadata(members)
+    description = describe_group(members) if is_stable else describe_without_metadata(members)
     positions_by_partition: Mapping[TopicPartition, GroupPosition] = {}
-    problem = None
+    lag_problem = None
     try:
         positions_by_partition = group_positions(cluster, group_id, description.partitions)
     except (Refused, Disconnected) as error:
-        problem = str(error)
-    return {**report(group, description, positions_by_partition), "lag_problem": problem}
+        lag_problem = str(error)
+    return {**report(group, description, positions_by_partition), "lag_problem": lag_problem}
 
 
-def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
+def _no_streams_group(
+    cluster: Cluster, group_id: str, bootstrap: str
+) -> NoSuchGroup | NoStreamsGroup:
+    """Return the error for a name that no classic group has, with what has that name instead."""
     other = list_group(cluster, group_id)
     if other is None:
-        return NoSuchGroup(
-            group_id, "that is the application.id, and `apportion groups list` shows what there is"
-        )
-    what = OTHERS.get(
+        return NoSuchGroup(group_id, bootstrap, "that is the application.id, and ")
+    what = OTHER_TYPES.get(
         other.group_type.lower(),
         f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})",
     )
@@ -154,12 +155,15 @@ def report(
     description: GroupDescription,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    """All that is known of the group, as docs/streams.md has its keys."""
-    said = {process.label: process.versions for process in description.processes}
+    """Return all that is known of the group, with the keys of docs/streams.md."""
     blocker = find_upgrade_blocker(
-        {label: versions for label, versions in said.items() if versions is not None}
+        {
+            process.label: process.versions
+            for process in description.processes
+            if process.versions is not None
+        }
     )
-    holders = [
+    blocking = [
         process.name
         for process in description.processes
         if blocker is not None and process.label in blocker.processes
@@ -170,7 +174,7 @@ def report(
             "used": blocker.used,
             "understood": blocker.understood,
             "possible": blocker.newest_understood,
-            "held_back_by": holders,
+            "held_back_by": blocking,
             "advice": list(blocker.advice),
         }
     processes = [
@@ -183,7 +187,7 @@ def report(
         "told": group.group_state == STABLE,
         "metadata": metadata,
         "next_rebalance_ms": description.next_rebalance_ms,
-        "copies": LISTS[description.standby_kind],
+        "copies": STANDBY_KEYS[description.standby_kind],
         "unowned": list(map(str, description.unowned)),
         "lag": _sum(each["lag"] for each in processes) if processes else None,
         "processes": processes,
@@ -192,23 +196,23 @@ def report(
 
 def _process(
     process: DescribedProcess,
-    copies: StandbyKind,
+    standby_kind: StandbyKind,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    spoken = process.versions
+    versions = process.versions
     is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
         {"task": str(task), **_at_join(process, task), **_lag(partitions, positions_by_partition)}
         for task, partitions in process.active.items()
     ]
-    lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
-    lists[LISTS[copies]] = [
+    lists: dict[str, list[dict[str, Any]]] = {name: [] for name in STANDBY_KEYS.values()}
+    lists[STANDBY_KEYS[standby_kind]] = [
         {"task": str(task), **_at_join(process, task)} for task in process.standby
     ]
     return {
         "process": None if process.process_id is None else process.name,
-        "used": None if spoken is None else spoken.used,
-        "supported": None if spoken is None else _supported(spoken.supported),
+        "used": None if versions is None else versions.used,
+        "supported": None if versions is None else _supported(versions.supported),
         "endpoint": process.endpoint or None,
         "tags": dict(process.tags),
         "lag": _sum(each["lag"] for each in active) if is_known else None,
@@ -219,20 +223,24 @@ def _process(
 
 
 def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
-    shown, said, given = consumer.description, consumer.subscription, consumer.assignment
-    heard = given if isinstance(given, AssignmentInfo) else AssignmentInfo(used=0)
+    member, subscription = consumer.description, consumer.subscription
+    assignment = (
+        consumer.assignment
+        if isinstance(consumer.assignment, AssignmentInfo)
+        else AssignmentInfo(used=0)
+    )
     return {
-        "member": shown.member_id,
-        "instance": shown.instance_id,
-        "client": shown.client_id,
-        "host": shown.host,
-        "used": None if said is None else said.used,
-        "supported": None if said is None else _supported(said.supported),
-        "asks": _error(said.error) if isinstance(said, SubscriptionInfo) else None,
-        "error": _error(heard.error),
-        "next_rebalance_ms": heard.next_rebalance_ms,
+        "member": member.member_id,
+        "instance": member.instance_id,
+        "client": member.client_id,
+        "host": member.host,
+        "used": None if subscription is None else subscription.used,
+        "supported": None if subscription is None else _supported(subscription.supported),
+        "asks": _error(subscription.error) if isinstance(subscription, SubscriptionInfo) else None,
+        "error": _error(assignment.error),
+        "next_rebalance_ms": assignment.next_rebalance_ms,
         "active": list(map(str, consumer.active)),
-        "copies": list(map(str, heard.standby)),
+        "copies": list(map(str, assignment.standby)),
         "unread": list(consumer.decode_errors),
     }
 
@@ -242,17 +250,17 @@ def _supported(version: int) -> int | None:
 
 
 def _error(number: int) -> str | None:
-    """The name of an error that is told; None if it is none."""
-    known = {each.value: each.name for each in AssignorError}
-    return None if number == AssignorError.NONE else known.get(number, str(number))
+    """Return the name of an assignor's error code; None for no error."""
+    names = {each.value: each.name for each in AssignorError}
+    return None if number == AssignorError.NONE else names.get(number, str(number))
 
 
 def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
-    """What the process had of the task when it last joined."""
-    known = process.offset_sums.get(task)
+    """Return the state of the task that the process reported when it last joined."""
+    offset_sum = process.offset_sums.get(task)
     return {
-        "ran_at_join": known == RUNNING,
-        "offset_sum_at_join": None if known is None or known < 0 else known,
+        "ran_at_join": offset_sum == RUNNING,
+        "offset_sum_at_join": None if offset_sum is None or offset_sum < 0 else offset_sum,
     }
 
 
@@ -260,23 +268,26 @@ def _lag(
     partitions: Iterable[TopicPartition],
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    """The lag of a task, and of each partition that it reads."""
+    """Return the lag of a task, and of each partition that it reads."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:
         position = positions_by_partition.get(TopicPartition(topic, partition))
-        known = (None, None, None) if position is None else (*position, position.lag)
+        offsets = (None, None, None) if position is None else (*position, position.lag)
         rows.append(
             {
                 "topic": topic,
                 "partition": partition,
-                **dict(zip(("committed", "end", "lag"), known, strict=True)),
+                **dict(zip(("committed", "end", "lag"), offsets, strict=True)),
             }
         )
     return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:
-    """Their sum; None if one of them is not known."""
-    every = list(lags)
-    known = [each for each in every if each is not None]
-    return sum(known) if len(known) == len(every) else None
+    """Return the sum of lags; None if one of them is not known."""
+    known_lags = []
+    for lag in lags:
+        if lag is None:
+            return None
+        known_lags.append(lag)
+    return sum(known_lags)

@@ -1,5 +1,6 @@
-"""How `apportion streams describe` shows a group: a title, what to know of the whole, and a block
-for each process.
+"""The text that `apportion streams describe` prints: a title, the group, a block for each process.
+
+It prints the report of `cli/streams.py`; that module has the keys.
 """
 
 import sys
@@ -17,8 +18,12 @@ from apportion.readable import readable
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 LEAST_WIDTH = 20  # of what stands beside a label
 LAST_DATE_MS = 253_402_300_799_999  # of the year 9999
-COPIES = {"standby": "standby", "warmup": "warm-up", "standby_or_warmup": "standby or warm-up"}
-TOLD = {  # what the leader's error means, by its name
+STANDBY_LABELS = {
+    "standby": "standby",
+    "warmup": "warm-up",
+    "standby_or_warmup": "standby or warm-up",
+}
+ERRORS = {  # name of the assignor's error -> what it means
     "INCOMPLETE_SOURCE_TOPIC_METADATA": (
         "source topics are missing, so it got no tasks and shuts down: make them, start it again"
     ),
@@ -29,17 +34,17 @@ TOLD = {  # what the leader's error means, by its name
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report is on stdout."""
+    """Print the report to stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    for line in (_title(report), *_whole(report)):
+    for line in (_title(report), *_group_lines(report)):
         print_sentence(console, Text(readable(line)))
     if not report["told"]:
-        everybody = (
+        consumers = (
             _consumer(process, each)
             for process in report["processes"]
             for each in process["consumers"]
         )
-        _show_rows(console, list(zip(_once("consumers"), everybody, strict=False)))
+        _show_rows(console, list(zip(_once("consumers"), consumers, strict=False)))
         return
     for process in report["processes"]:
         console.print()
@@ -48,13 +53,15 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
-    """Labels and values stand in two columns; a long value goes on below itself."""
-    beside = max((len(label) for label, _ in rows), default=0) + 4
+    """Print labels and values in two columns; a long value is folded in its own column."""
+    label_width = max((len(label) for label, _ in rows), default=0) + 4
     for label, value in rows:
-        lines = Text(readable(value)).wrap(console, max(console.width - beside, LEAST_WIDTH))
+        lines = Text(readable(value)).wrap(console, max(console.width - label_width, LEAST_WIDTH))
         for number, part in enumerate(lines):
             part.rstrip()
-            console.print(Text(f"  {'' if number else label}".ljust(beside)) + part, soft_wrap=True)
+            console.print(
+                Text(f"  {'' if number else label}".ljust(label_width)) + part, soft_wrap=True
+            )
 
 
 def _title(report: dict[str, Any]) -> str:
@@ -73,8 +80,8 @@ def _title(report: dict[str, Any]) -> str:
     return f"{report['group']}: {kind}, {report['state']}, {', '.join(counts)}"
 
 
-def _whole(report: dict[str, Any]) -> Iterator[str]:
-    """What to know of the group as a whole, a line each."""
+def _group_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about the group as a whole."""
     processes = report["processes"]
     if not processes:
         yield (
@@ -88,10 +95,11 @@ def _whole(report: dict[str, Any]) -> Iterator[str]:
         )
     metadata = report["metadata"]
     if metadata is not None:
-        if holders := metadata["held_back_by"]:
-            are, of = ("is", "1") if len(holders) == 1 else ("are", str(len(holders)))
-            could = f"spoken is version {metadata['used']}, possible {metadata['possible']}"
-            yield f"metadata: {could}; {of} of {_count(len(processes), 'process')} {are} in the way"
+        if blocking := metadata["held_back_by"]:
+            are, of = ("is", "1") if len(blocking) == 1 else ("are", str(len(blocking)))
+            versions = f"spoken is version {metadata['used']}, possible {metadata['possible']}"
+            count = _count(len(processes), "process")
+            yield f"metadata: {versions}; {of} of {count} {are} in the way"
         yield from (f"metadata: {sentence}" for sentence in metadata["advice"])
     if report["next_rebalance_ms"] is not None:
         yield f"next rebalance: {_when(report['next_rebalance_ms'])}"
@@ -136,7 +144,7 @@ def _name(process: dict[str, Any]) -> str:
 
 
 def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What to know of one process, as label and value."""
+    """Yield the label and the value of each row about one process."""
     if process["used"] is not None:
         yield "metadata", _versions(process)
     if process["endpoint"]:
@@ -145,8 +153,8 @@ def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "tags", ", ".join(f"{key}={value}" for key, value in process["tags"].items())
     for label, consumer in zip(_once("consumers"), process["consumers"], strict=False):
         yield label, _consumer(process, consumer)
-    for label, fault in zip(_once("problems"), _problems(process), strict=False):
-        yield label, fault
+    for label, problem in zip(_once("problems"), _problems(process), strict=False):
+        yield label, problem
     if process["active"]:
         yield "active", " ".join(each["task"] for each in process["active"])
         yield "lag", _lag(process)
@@ -154,27 +162,31 @@ def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "active", "nothing: it was given no tasks to run"
     else:
         yield "active", "not known"
-    for key, label in COPIES.items():
+    for key, label in STANDBY_LABELS.items():
         if process[key]:
-            yield label, " ".join(map(_copy, process[key]))
+            yield label, " ".join(map(_standby_task, process[key]))
 
 
 def _once(label: str) -> Iterator[str]:
-    """The label, and then nothing, for the rows that go on with it."""
+    """Yield the label once, then empty labels for the rows below it."""
     yield label
     while True:
         yield ""
 
 
-def _versions(said: dict[str, Any]) -> str:
-    """The two version numbers of a process or a consumer."""
-    if said["supported"] is None:
-        return f"version {said['used']}, cannot say what it supports"
-    return f"version {said['used']}, supports {said['supported']}"
+def _versions(report: dict[str, Any]) -> str:
+    """Return the metadata versions of a process or a consumer as text."""
+    # Versions 1 and 2 of the subscription do not carry the newest supported version.
+    if report["supported"] is None:
+        return f"version {report['used']}, cannot say what it supports"
+    return f"version {report['used']}, supports {report['supported']}"
 
 
 def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
-    """Who it is and where, and what is different with it than with its process."""
+    """Return the consumer's client id, host and instance id.
+
+    Also its metadata versions, if they differ from those of its process.
+    """
     instance = f", instance {consumer['instance']}" if consumer["instance"] else ""
     same = all(consumer[key] == process[key] for key in ("used", "supported"))
     version = "" if same or consumer["used"] is None else f", {_versions(consumer)}"
@@ -182,29 +194,34 @@ def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
 
 
 def _problems(process: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with its consumers, a sentence each; whose it is where there are several."""
+    """Yield a sentence for each problem of the process's consumers.
+
+    It begins with the client id if the process has several consumers.
+    """
     for consumer in process["consumers"]:
         whose = f"{consumer['client']}: " if len(process["consumers"]) > 1 else ""
-        yield from (f"{whose}{fault}" for fault in consumer["unread"])
+        yield from (f"{whose}{problem}" for problem in consumer["unread"])
         if consumer["asks"] == "SHUTDOWN_REQUESTED":
             yield f"{whose}it asks the whole application to shut down"
         elif consumer["asks"]:
             yield f"{whose}it says error {consumer['asks']}"
         if consumer["error"]:
-            meant = TOLD.get(consumer["error"], "an error that is not known here")
-            yield f"{whose}it was told {consumer['error']}: {meant}"
+            meaning = ERRORS.get(consumer["error"], "an error that is not known here")
+            yield f"{whose}it was told {consumer['error']}: {meaning}"
 
 
 def _lag(process: dict[str, Any]) -> str:
-    """The lag of all its tasks, and of each that has one."""
+    """Return the lag of the process, and of each task that lags, as text."""
     behind = [f"{each['task']} {each['lag']}" for each in process["active"] if each["lag"]]
     unknown = [each["task"] for each in process["active"] if each["lag"] is None]
     parts = [*behind, *([f"not known of {' '.join(unknown)}"] if unknown else [])]
-    whole = "not known" if process["lag"] is None else str(process["lag"])
-    return f"{whole} ({', '.join(parts)})" if parts else whole
+    total = "not known" if process["lag"] is None else str(process["lag"])
+    return f"{total} ({', '.join(parts)})" if parts else total
 
 
-def _copy(copy: dict[str, Any]) -> str:
-    """A task of which it has a copy, and how far that was."""
-    known = copy["offset_sum_at_join"]
-    return copy["task"] if known is None else f"{copy['task']} (at {known} when it joined)"
+def _standby_task(task: dict[str, Any]) -> str:
+    """Return a standby or warm-up task, with the position that its process reported."""
+    offset_sum = task["offset_sum_at_join"]
+    return (
+        task["task"] if offset_sum is None else f"{task['task']} (at {offset_sum} when it joined)"
+    )

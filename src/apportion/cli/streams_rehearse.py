@@ -1,4 +1,4 @@
-"""`apportion streams rehearse`: one upgrade played and told, as a table, as JSON, as a picture."""
+"""The command `apportion streams rehearse`: one upgrade as a table, as JSON, as a picture."""
 
 import json
 import os
@@ -31,7 +31,7 @@ LEGEND = (
 
 
 class RehearseOptions(NamedTuple):
-    """What the user wants to see. sizes: fields of `Rehearsal`."""
+    """The options of one command line. sizes: fields of `Rehearsal`."""
 
     sizes: dict[str, Any]
     as_json: bool = False
@@ -43,28 +43,28 @@ class RehearseOptions(NamedTuple):
 
 
 def run(options: RehearseOptions) -> int:
-    """What was wished for is on stdout; the exit code."""
+    """Run the command; return its exit code."""
     try:
         code = _run(options)
         sys.stdout.flush()
         return code
     except RehearsalRefused as error:
         print_failure("streams", RehearsalRefused(_by_option(str(error))), options.as_json)
-    except BrokenPipeError:  # who reads this has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     return UNUSABLE
 
 
 def _by_option(sentence: str) -> str:
-    """The sentence with a size that it begins with named as the option that says it."""
+    """Return the sentence with the field of `Rehearsal` that it begins with as an option."""
     name, _, rest = sentence.partition(" ")
     is_size = name in {each.name for each in fields(Rehearsal)}
     return f"--{name.replace('_', '-')} {rest}" if is_size else sentence
 
 
 def parse_leader(text: str) -> str | int:
-    """The place of the leader: one of LEADERS, or a number. RehearsalRefused for anything else."""
+    """Return the value of `--leader`: one of LEADERS, or a number. Raises RehearsalRefused."""
     if text in LEADERS:
         return text
     if not text.isdecimal():
@@ -82,16 +82,16 @@ def _run(options: RehearseOptions) -> int:
         raise RehearsalRefused("--spark and --jobs are for --matrix")
     if options.sizes["from_"] is None or options.sizes["to"] is None:
         raise RehearsalRefused("say both --from and --to, or --matrix")
-    return _one(options)
+    return _rehearse_one(options)
 
 
 def _refuse_beside_matrix(options: RehearseOptions) -> None:
-    """RehearsalRefused for what is said of one upgrade."""
-    plain = {
+    """Raise RehearsalRefused for options beside `--matrix` that are for one upgrade."""
+    defaults = {
         each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)
     }
     beside = [
-        name for name, size in options.sizes.items() if name != "seed" and size != plain[name]
+        name for name, size in options.sizes.items() if name != "seed" and size != defaults[name]
     ]
     beside += [
         name
@@ -107,7 +107,7 @@ def _refuse_beside_matrix(options: RehearseOptions) -> None:
         raise RehearsalRefused("--jobs and --spark exclude each other")
 
 
-def _one(options: RehearseOptions) -> int:
+def _rehearse_one(options: RehearseOptions) -> int:
     sizes = dict(options.sizes, leader=parse_leader(options.sizes["leader"]))
     if options.picture is not None and options.picture.suffix != ".svg":
         raise RehearsalRefused(
@@ -169,7 +169,7 @@ def _show(rehearsed: RehearsalResult) -> None:
 
 
 def describe_upgrade(upgrade: UpgradePath) -> str:
-    """How many bounces, and why."""
+    """Return the number of rolling bounces, and why, as a sentence."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
     bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
@@ -209,7 +209,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 
 
 def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """What it came to, in sentences."""
+    """Return the result of the rehearsal in sentences."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
@@ -240,7 +240,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
-    """The rehearsal as JSON; no figure in it comes from a real clock."""
+    """Return the rehearsal as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {
@@ -282,11 +282,11 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    show_step = step._asdict()
-    bounce = show_step.pop("runs_as")
+    fields_of_step = step._asdict()
+    bounce = fields_of_step.pop("runs_as")
     return {
-        "step": show_step.pop("number"),
+        "step": fields_of_step.pop("number"),
         "release": bounce.release.name,
         "upgrade_from": bounce.upgrade_from,
-        **show_step,
+        **fields_of_step,
     }

@@ -84,6 +84,7 @@ def read_varint(body: Any, position: Any, end: Any) -> Any:
     position += ONE
     if byte < CONTINUES:
         return np.int64(byte >> ONE) ^ -np.int64(byte & ONE), position
+    # 32 bits are five bytes of seven: a sixth one, or bits beyond the 32nd, make it malformed.
     zigzag, shift = byte & LOW_BITS, SEVEN
     while byte >= CONTINUES:
         if position >= end or shift > np.uint64(28):

@@ -112,6 +112,8 @@ class _Reader:
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the buffered rows, and start a new row buffer with room for `next_rows`."""
+        # The records of one Kafka batch are never split over two buffers, so one with more records
+        # than `rows_per_batch` needs a larger buffer.
         full, self._rows = (
             self._rows,
             RowBuffer(max(self._max_rows, next_rows), self._include_headers, previous=self._rows),

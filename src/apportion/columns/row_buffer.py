@@ -73,7 +73,8 @@ class RowBuffer:
         self.counters: Array = np.zeros(9, np.int64)
         self._int64s = np.empty((2, capacity), np.int64)
         self._int32s = np.empty((5, capacity + 1), np.int32)
-        self._int32s[:2, 0] = 0
+        self._int32s[:2, 0] = 0  # Arrow's ends of keys and values begin with the start of row 0
+        # All valid at first: the kernels clear the bit of each null.
         self._validity = np.full((2, (capacity + 7) // 8), 0xFF, np.uint8)
         self._keys = BinaryBuffer(_initial_bytes(size_estimate[KEY_END]))
         self._values = BinaryBuffer(_initial_bytes(size_estimate[VALUE_END]))
@@ -196,6 +197,7 @@ def _widen(columns: Array, width: int, fill: int) -> Array:
 
 
 def _buffers(bits: Array | None, ends: Array, data: BinaryBuffer) -> list[pa.Buffer | None]:
+    """Return Arrow's three buffers of a binary or string column: validity, ends, bytes."""
     return [
         None if bits is None else pa.py_buffer(bits),
         pa.py_buffer(ends),
@@ -204,5 +206,6 @@ def _buffers(bits: Array | None, ends: Array, data: BinaryBuffer) -> list[pa.Buf
 
 
 def _binary(rows: int, bits: Array, ends: Array, data: BinaryBuffer, nulls: int) -> pa.Array:
+    # Arrow takes a column without a bitmap as one without nulls.
     buffers = _buffers(bits if nulls else None, ends[: rows + 1], data)
     return pa.Array.from_buffers(pa.binary(), rows, buffers, null_count=int(nulls))

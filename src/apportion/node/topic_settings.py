@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from re import fullmatch
 
 from apportion.errors import Code, Refused
+from apportion.settings import nearest_or_none
 
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
     "delete.retention.ms": 0,
@@ -72,7 +73,9 @@ def check_settings(settings: Mapping[str, str | None]) -> None:
             and name not in RATIOS
             and name not in UNSUPPORTED
         ):
-            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}")
+            near = nearest_or_none(name[:MAX_QUOTED], [*MINIMUMS, *CHOICES, *RATIOS, *UNSUPPORTED])
+            hint = f"; did you mean {near}?" if near else ""
+            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}{hint}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
         if name in UNSUPPORTED:

@@ -123,6 +123,7 @@ class ServerConnection(asyncio.Protocol):
         host = peer[0] if isinstance(peer, tuple) and peer else "?"
         self.host = str(host)
         self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
+        # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = Caller("", f"/{host}")
         if not self._receiver.connection_opened(self):
             self._close("there are too many connections")
@@ -175,6 +176,8 @@ class ServerConnection(asyncio.Protocol):
             if body is None
             else encode_response(slot.api, slot.version, slot.correlation_id, body)
         )
+        # Clients match responses to requests by their order: one that is ready waits for those
+        # before it.
         pending = self._pending
         while pending and pending[0].encoded is not None:
             ready = pending.popleft()
@@ -198,7 +201,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Drop everything that waits for this connection."""
-        self._close_reason = self._close_reason or ""
+        self._close_reason = self._close_reason or ""  # "": the peer has closed the connection
         self._waiting_frames.clear()
         self._unwritten.clear()
         self._pending.clear()

@@ -88,7 +88,7 @@ def read_reports(span: Span) -> WriterReport:
     for report in reports:
         for topic, topic_id, index, offset in report["back"]:
             partition = TopicIdPartition(topic, topic_id_bytes(topic_id), index)
-            # every sink gets all it lacks; the fence of the others drops what they have
+            # The lowest offset: every sink gets what it lacks, and drops by its fence what it has.
             rewind[partition] = min(offset, rewind.get(partition, offset))
     sinks = tuple(sorted(report["sink"] for report in reports))
     return WriterReport(

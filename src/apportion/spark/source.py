@@ -126,7 +126,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end offsets of the owned partitions, for the lag in StreamingQueryProgress.
+        """Return the end offsets of the owned partitions, for StreamingQueryProgress.
 
         None until a batch was planned.
         """

@@ -46,7 +46,7 @@ def refuse_state(execution: Any, jvm: Any) -> None:
     """Raise StatefulQuery if the running batch has a stateful operator.
 
     execution: the JVM's StreamExecution. The physical plan is checked: whatever keeps state there
-    has one superclass in Spark.
+    has one supertype in Spark.
     """
     stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_OPERATOR_CLASS, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):

@@ -16,7 +16,7 @@ def enter(author: ClassicAuthor) -> Step | None:
         return None
     version = rng.choice(author.versions)
     instance = f"i-{letters[0]}" if version >= 5 and rng.random() < 0.35 else None
-    patience_ms = rng.choice((-1, 0)) if rng.random() < 0.06 else FOREVER_MS
+    rebalance_ms = rng.choice((-1, 0)) if rng.random() < 0.06 else FOREVER_MS
     return Join(
         author.group,
         letters[0],
@@ -24,7 +24,7 @@ def enter(author: ClassicAuthor) -> Step | None:
         version,
         instance=instance,
         kind=author.kind,
-        rebalance_ms=patience_ms,
+        rebalance_ms=rebalance_ms,
     )
 
 

@@ -57,7 +57,7 @@ class Side:
     """The connection of each classic member, for what may be answered late."""
     crowds: dict[str, crowd.Crowd] = field(default_factory=dict)
     """Classic clients that mind their own business, by group."""
-    patience_ms: int = PATIENCE_MS
+    timeout_ms: int = PATIENCE_MS
     _connection: BrokerConnection | None = None
     _posted: dict[str, Any] = field(default_factory=dict)
     _came: dict[str, Any] = field(default_factory=dict)
@@ -103,8 +103,8 @@ class Side:
         """The broker's answer to one request."""
         if self._connection is None:
             host, _, port = self.bootstrap.rpartition(":")
-            self._connection = BrokerConnection(host, int(port), "differential", self.patience_ms)
-        return self._connection.call(request, timeout_ms=self.patience_ms, version=version)
+            self._connection = BrokerConnection(host, int(port), "differential", self.timeout_ms)
+        return self._connection.call(request, timeout_ms=self.timeout_ms, version=version)
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a topic; one that no topic has for a name that is unknown."""

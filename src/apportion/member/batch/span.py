@@ -97,8 +97,8 @@ class Span(NamedTuple):
 
     def end_or_none(self, partition: TopicIdPartition) -> int | None:
         """Return the offset after the last one of the partition; None if it is not in the span."""
-        bounds = self.ranges.get(partition)
-        return None if bounds is None else bounds[1]
+        offset_range = self.ranges.get(partition)
+        return None if offset_range is None else offset_range[1]
 
     def end_offsets(self) -> dict[TopicIdPartition, int]:
         """Return, by partition, the offset at which the next batch begins."""
@@ -199,11 +199,11 @@ def parse_span(offset: Any) -> Span:
     ranges: dict[TopicIdPartition, tuple[int, int]] = {}
     for topic, entry in topics.items():
         topic_id = _entry_id(topic, entry, "span")
-        for number, bounds in _mapping(
+        for number, offset_range in _mapping(
             entry["span"], f"the offset ranges of topic {topic!r}"
         ).items():
-            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(
-                topic, number, bounds
+            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _offset_range(
+                topic, number, offset_range
             )
     span = sorted_span(offset["id"], ranges)
     if is_question:
@@ -271,18 +271,18 @@ def _partition(topic: str, number: str) -> int:
     return int(number)
 
 
-def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
+def _offset_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
     is_pair = (
-        isinstance(bounds, list | tuple)
-        and len(bounds) == 2
-        and all(type(bound) is int for bound in bounds)
+        isinstance(offset_range, list | tuple)
+        and len(offset_range) == 2
+        and all(type(bound) is int for bound in offset_range)
     )
-    if not is_pair or not 0 <= bounds[0] <= bounds[1]:
+    if not is_pair or not 0 <= offset_range[0] <= offset_range[1]:
         raise SpanError(
             f"partition {number} of topic {topic!r} must have a range [from, to] with 0 <= from "
-            f"<= to, not {bounds!r}"
+            f"<= to, not {offset_range!r}"
         )
-    return bounds[0], bounds[1]
+    return offset_range[0], offset_range[1]
 
 
 class RangeAdmission(NamedTuple):
@@ -306,7 +306,7 @@ def lowest_admitted(start: int, fence: int) -> int:
 
 def admit_range(
     partition: TopicIdPartition,
-    bounds: tuple[int, int],
+    offset_range: tuple[int, int],
     fence: int | None,
     *,
     is_unclaimed: bool = False,
@@ -318,7 +318,7 @@ def admit_range(
     at which the range starts was committed for this sink; without a fence such a range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
     """
-    start, to = bounds
+    start, to = offset_range
     if fence is None:
         # A start that was not committed for this sink may skip records that it never got.
         if is_unclaimed and fail_on_data_loss:
@@ -337,12 +337,12 @@ def admit(
     return {
         partition: admit_range(
             partition,
-            bounds,
+            offset_range,
             fences.get(partition),
             is_unclaimed=partition in batch.unclaimed,
             fail_on_data_loss=fail_on_data_loss,
         )
-        for partition, bounds in batch.ranges.items()
+        for partition, offset_range in batch.ranges.items()
     }
 
 

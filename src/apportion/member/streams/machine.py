@@ -1,10 +1,12 @@
-"""A member of a Kafka Streams group: a classic member with the assignor "stream", which is assigned
-tasks.
+"""A member of a Kafka Streams group: a classic member whose assignor "stream" assigns tasks.
 
+It is a client of Kafka Streams 4.x on the classic protocol; the streams protocol of KIP-1071 has
+members and heartbeats of its own, which this module does not speak. Its states are those of
+`classic/states.py`, under the cooperative protocol (KIP-429).
 It has the classic member's events, actions and `View`; in addition it takes the process's state of
 each task (`TaskOffsetSums`) and has the assigned tasks (`tasks`).
-The owner still adopts partitions: a task is its own from the moment at which it has adopted all of
-the task's partitions until it lets go of one of them.
+The owner still adopts partitions: it runs a task once it has adopted all of the task's partitions,
+until it gives up one of them.
 """
 
 from dataclasses import replace
@@ -27,7 +29,7 @@ from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, 
 from apportion.streams.metadata.model import AssignorError
 
 SHUTDOWN_SINCE = 9
-"""The first metadata version in which a member can ask for a shutdown of all (KIP-671)."""
+"""The first metadata version in which a member can ask all instances to shut down (KIP-671)."""
 
 
 class StreamsMember:
@@ -37,7 +39,7 @@ class StreamsMember:
     """
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """classic: all settings but the assignors, which are this member's own."""
+        """classic: all settings but the assignors; this member has its own."""
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
         self._member = ClassicMember(
             replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)
@@ -70,8 +72,8 @@ class StreamsMember:
                 return []
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
                 why = (
-                    f"the group speaks metadata version {assignor.used}, in which nobody can "
-                    "ask all instances to shut down"
+                    f"the group uses metadata version {assignor.used}, in which no instance can "
+                    "ask all to shut down"
                 )
                 return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
             case ShutDownApplication():

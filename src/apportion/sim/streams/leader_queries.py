@@ -1,6 +1,6 @@
 """What a simulated Streams leader asks the broker before it assigns tasks, as parts of a script.
 
-`client.session` does the same over sockets. Each function returns the event for the member.
+`client.leader_queries` does the same over sockets. Each function returns the event for the member.
 """
 
 from apportion.errors import Refused
