@@ -44,8 +44,8 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
     advice = (
-        f"Process {OLD_NAME} (old:1) speaks version 2, in which nobody can say to support "
-        "more: it is of Kafka Streams 0.10.1 to "
+        f"Process {OLD_NAME} (old:1) speaks version 2, which does not name a newer supported "
+        "one: it is of Kafka Streams 0.10.1 to "
         "1.1, or has upgrade.from set; bounce it next, with a newer release or without "
         "upgrade.from."
     )

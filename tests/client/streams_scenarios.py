@@ -130,7 +130,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
         bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}]
     )
     with pytest.raises(
-        Refused, match=r"source topics are missing, of .*-nothing: make them, and start again"
+        Refused, match=r"source topics are missing, of .*-nothing: create them, and start again"
     ):
         until(lambda: False, lost)
     lost.close()
@@ -335,7 +335,7 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
         return {each for each, _ in ended} == {first, second}
 
     until(both_ended)
-    assert {why for _, why in ended} == {"an instance has asked all to shut down"}
+    assert {why for _, why in ended} == {"an instance has asked all instances to shut down"}
     assert [(share.active, share.standby) for share in left.values()] == [({}, {})] * 2
     assert set(cluster.committed(application, partitions_of(lines)).values()) == {1}
 

@@ -102,7 +102,7 @@ class OnlyCooperative(Range):
                 "group_protocol": "classic",
                 "partition_assignment_strategy": ("range", OnlyCooperative()),
             },
-            "assignors range, only-cooperative have no way to rebalance in common "
+            "assignors range, only-cooperative have no rebalance protocol in common "
             "(range: eager; only-cooperative: cooperative); leave one out",
         ),
     ],

@@ -114,8 +114,8 @@ class StreamsWorld(GroupWorld):
         failed = [actor for actor in self.actors.values() if actor.failed]
         for actor in failed:
             assert actor.failed.split(": ", 1)[1] in (
-                "source topics are missing, of lines: make them, and start again",
-                "an instance has asked all to shut down",
+                "source topics are missing, of lines: create them, and start again",
+                "an instance has asked all instances to shut down",
             )
         self.actors, everybody = (
             {name: actor for name, actor in self.actors.items() if actor not in failed},

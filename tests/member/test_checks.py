@@ -92,7 +92,10 @@ def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
             "gives partition 1 of 't' to 'b' and to 'a'",
         ),
         ({"a": giving(t=(1, 1))}, "gives partition 1 of 't' to 'a' twice"),
-        ({"b": giving(u=(0,))}, "gives partition 0 of 'u' to 'b', which does not want that topic"),
+        (
+            {"b": giving(u=(0,))},
+            "gives partition 0 of 'u' to 'b', which is not subscribed to that topic",
+        ),
     ],
 )
 def test_nonsense_is_refused_by_partition_and_member(answer, fault):
@@ -102,14 +105,14 @@ def test_nonsense_is_refused_by_partition_and_member(answer, fault):
 
 
 def test_topics_that_the_member_does_not_want_may_be_let_pass():
-    check_given(CLUSTER, MEMBERS, {"b": giving(u=(0,), other=(7,))}, only_wanted=False)
+    check_given(CLUSTER, MEMBERS, {"b": giving(u=(0,), other=(7,))}, only_subscribed=False)
     for answer in (
         {"b": giving(u=(1,))},
         {"b": giving(other=(-1,))},
         {"a": giving(other=(0,)), "b": giving(other=(0,))},
     ):
         with pytest.raises(Refused):
-            check_given(CLUSTER, MEMBERS, answer, only_wanted=False)
+            check_given(CLUSTER, MEMBERS, answer, only_subscribed=False)
 
 
 def test_what_another_member_still_owns_is_not_given_in_the_same_round():

@@ -65,7 +65,8 @@ def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
     [
         (
             {"name": 7},
-            "the name of the assignor Spoilt must be a text, for which all its members vote, not 7",
+            "the name of the assignor Spoilt must be a string, for which all its members vote, "
+            "not 7",
         ),
         (
             {"name": ""},

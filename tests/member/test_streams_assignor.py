@@ -133,17 +133,17 @@ def test_then_an_endpoint_that_the_group_does_not_know_and_only_once():
     member = assignor(endpoint="here:1")
     strange = {"active_hosts": {THERE: (PLACE,)}, "next_rebalance_ms": 5_000}
     assert hears(member, **strange) == FollowUp(0, "the group does not know here:1 yet")
-    assert hears(member, 2, **strange) == FollowUp(5_000, "warm-ups may have caught up")
+    assert hears(member, 2, **strange) == FollowUp(5_000, "warm-up tasks may have caught up")
     assert hears(member, 3, active_hosts={HERE: (PLACE,)}) is None
     assert hears(member, 4, **strange) == FollowUp(0, "the group does not know here:1 yet")
 
 
 def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
     assert hears(assignor(), next_rebalance_ms=0) == FollowUp(
-        0, "tasks are on their way from their owners"
+        0, "tasks wait for their previous owners to revoke them"
     )
     assert hears(assignor(), next_rebalance_ms=5_000) == FollowUp(
-        5_000, "warm-ups may have caught up"
+        5_000, "warm-up tasks may have caught up"
     )
     assert hears(assignor()) is None
 
@@ -155,7 +155,7 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
             AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA,
             Farewell(
                 Code.UNKNOWN_TOPIC_OR_PARTITION,
-                "source topics are missing, of lines: make them, and start again",
+                "source topics are missing, of lines: create them, and start again",
             ),
         ),
         (
@@ -164,7 +164,7 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
         ),
         (
             AssignorError.SHUTDOWN_REQUESTED,
-            Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+            Farewell(Code.INVALID_REQUEST, "an instance has asked all instances to shut down"),
         ),
     ],
 )
@@ -175,13 +175,13 @@ def test_an_error_ends_the_member_in_order(error, farewell):
 
 
 def test_partitions_without_a_word_of_tasks_are_of_another_kind_of_group():
-    with pytest.raises(Refused, match="it is none of Kafka Streams, but of ordinary consumers"):
+    with pytest.raises(Refused, match="a group of ordinary consumers, not of Kafka Streams"):
         assignor().on_assignment(Given(by_topic([PLACE])), 1)
 
 
 def test_partitions_without_as_many_tasks_are_refused():
     with pytest.raises(
-        Refused, match="1 partitions were given and 2 tasks named: each partition has its task"
+        Refused, match="1 partitions and 2 tasks were assigned: each partition must have one task"
     ):
         hears(assignor(), active=(TASK, TASK))
 
@@ -232,4 +232,6 @@ def test_who_reads_other_topics_gets_nothing_and_a_note_says_so():
     }
     told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=0)
     assert {name: len(info.active) for name, info in told.items()} == {"a": 2, "b": 0}
-    assert leads.notes == ["b gets nothing: it does not read lines, as this topology does"]
+    assert leads.notes == [
+        "b is assigned nothing: it does not subscribe to lines, as this topology does"
+    ]

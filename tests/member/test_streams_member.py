@@ -57,11 +57,11 @@ def test_missing_source_topics_end_every_member_with_the_same_sentence():
     actor = world.starts("a")
     world.passes(1_000)
     assert actor.failed == (
-        "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: make them, and "
+        "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: create them, and "
         "start again"
     )
     assert world.notes == [
-        "nobody gets anything: source topics are missing: lines; make them, and start again"
+        "nobody gets anything: source topics are missing: lines; create them, and start again"
     ]
 
 
@@ -72,7 +72,7 @@ def test_one_that_asks_for_it_ends_all_instances():
     world.tell(second, ShutDownApplication())
     world.passes(10_000)
     assert {first.failed, second.failed} == {
-        "INVALID_REQUEST: an instance has asked all to shut down"
+        "INVALID_REQUEST: an instance has asked all instances to shut down"
     }
 
 
@@ -84,7 +84,7 @@ def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_
     world.tell(second, ShutDownApplication())
     world.passes(20_000)
     assert {first.failed, second.failed} == {
-        "INVALID_REQUEST: an instance has asked all to shut down"
+        "INVALID_REQUEST: an instance has asked all instances to shut down"
     }
 
 
@@ -117,7 +117,7 @@ def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_let
     world.tell(first, ShutDownApplication())
     world.passes(5_000, quick=[first])
     assert (first.failed, second.failed) == (
-        "INVALID_REQUEST: an instance has asked all to shut down",
+        "INVALID_REQUEST: an instance has asked all instances to shut down",
         None,
     )
     world.puts_out(second)
@@ -206,7 +206,7 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on():
         (),
         AssignorError.ASSIGNMENT_ERROR,
     )
-    assert any("gets nothing: StreamsSubscription" in note for note in world.notes)
+    assert any("is assigned nothing: StreamsSubscription" in note for note in world.notes)
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ PROCESS = bytes(16)
         ),
         (
             said(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
-            "StreamsSubscription v1: active and standby: 0_1 is there twice",
+            "StreamsSubscription v1: active and standby: 0_1 occurs twice",
         ),
         (
             said(3, PROCESS, numbers(0, 0, 1), b"\xff"),
@@ -227,7 +227,7 @@ PROCESS = bytes(16)
         ),
         (
             said(7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)),
-            "StreamsSubscription v7: subtopology_sums: 4_5 is there twice",
+            "StreamsSubscription v7: subtopology_sums: 4_5 occurs twice",
         ),
         (
             said(10, PROCESS, numbers(0, 9)),
@@ -239,11 +239,11 @@ PROCESS = bytes(16)
         ),
         (
             said(10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)),
-            "StreamsSubscription v10: task_sums: a__4_5 is there twice",
+            "StreamsSubscription v10: task_sums: a__4_5 occurs twice",
         ),
         (
             said(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
-            "StreamsSubscription v11: tags:  is there twice",
+            "StreamsSubscription v11: tags:  occurs twice",
         ),
     ],
 )
@@ -264,20 +264,20 @@ HOST = b"\0\1h" + numbers(80)
         (said(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
         (
             said(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
-            "StreamsAssignment v1: standby: 0_1 is there twice",
+            "StreamsAssignment v1: standby: 0_1 occurs twice",
         ),
         (
             said(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
             "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', "
-            "partition=0) is there twice",
+            "partition=0) occurs twice",
         ),
         (
             said(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
-            "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) is there twice",
+            "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) occurs twice",
         ),
         (
             said(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
-            "StreamsAssignment v5: topics: 7 is there twice",
+            "StreamsAssignment v5: topics: 7 occurs twice",
         ),
         (
             said(5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)),

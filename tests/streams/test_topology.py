@@ -129,9 +129,9 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
         ([{}], "subtopology 0 reads no topic"),
         (
             {"sources": ["a"]},
-            "a topology is told as a list of its subtopologies, not as {'sources': \\['a'\\]}",
+            "a topology must be a list of its subtopologies, not {'sources': \\['a'\\]}",
         ),
-        (["a"], "subtopology 0 must be told by its fields, sources, .*, not as 'a'"),
+        (["a"], "subtopology 0 must be a mapping of its fields, sources, .*, not 'a'"),
         ([{"sources": "lines"}], "subtopology 0: sources must be a list, not 'lines'"),
         ([{"sources": ["a b"]}], "subtopology 0 names 'a b', which cannot be a topic"),
         ([{"sources": [1]}], "subtopology 0 names 1, which cannot be a topic"),
@@ -142,7 +142,7 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
         ([{"sources": ["a"], "copartition": [[]]}], "subtopology 0 copartitions no topics"),
         (
             [{"sources": ["a"], "changelogs": [3]}],
-            "an internal topic must be told by its fields, name, .*, not as 3",
+            "an internal topic must be a mapping of its fields, name, .*, not 3",
         ),
         (
             [{"sources": ["a"], "changelogs": [{}]}],

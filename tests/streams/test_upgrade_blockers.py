@@ -27,7 +27,7 @@ def test_nobody_says_nothing():
                 2,
                 (),
                 (
-                    "All speak version 2, in which nobody can say to support more: once "
+                    "All speak version 2, which does not name a newer supported one: once "
                     "all run a newer release, bounce them one "
                     "by one without upgrade.from.",
                 ),
@@ -63,7 +63,7 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
             {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)},
             (2, 2, 11),
             ("a",),
-            "Process a speaks version 2, in which nobody can say to support more: it is "
+            "Process a speaks version 2, which does not name a newer supported one: it is "
             "of Kafka Streams 0.10.1 to 1.1, or has "
             "upgrade.from set; bounce it next, with a newer release or without upgrade.from.",
         ),
@@ -76,7 +76,7 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
             },
             (1, 1, 11),
             ("a", "c"),
-            "Processes a and c speak version 1, in which nobody can say to support more: "
+            "Processes a and c speak version 1, which does not name a newer supported one: "
             "they are of Kafka Streams 0.10.0, or have "
             "upgrade.from set; bounce them one by one next, with a newer release or "
             "without upgrade.from.",

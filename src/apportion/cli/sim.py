@@ -174,10 +174,10 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
     if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
         return "broker"
     if fault.kind in ("more-partitions", "topic-again"):
-        return f"t{fault.who % scenario.topics}"
+        return f"t{fault.target % scenario.topics}"
     if fault.kind == "roll":
         return "all"
-    number = fault.who % scenario.members
+    number = fault.target % scenario.members
     name = f"worker{number}" if number < scenario.workers else f"reader{number - scenario.workers}"
     return f"{name} or broker" if fault.kind == "clock-jump" else name
 

@@ -1,3 +1,1 @@
-"""The client's side of a group, as pure machines and rules: membership, commits, batches as values,
-and what to read next.
-"""
+"""The client side of a group, without input and output: members, assignors, and batch planning."""

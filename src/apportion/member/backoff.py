@@ -10,14 +10,14 @@ class Backoff:
     """
 
     def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
-        """Nothing has failed. limit_ms: how long `may_wait` is true where only time can help."""
+        """first_ms, longest_ms: delays. limit_ms: of `may_keep_waiting`."""
         self.not_before_ms = 0
         self._first_ms, self._longest_ms, self._limit_ms = first_ms, longest_ms, limit_ms
         self._failures = 0
         self._waiting_since_ms: int | None = None
 
     def reset_delay(self, now: Instant) -> None:
-        """Let the next request go at once; failures in a row still count."""
+        """Let the next request be sent at once; failures in a row still count."""
         self.not_before_ms = now.mono_ms
 
     def record_success(self) -> None:
@@ -26,14 +26,18 @@ class Backoff:
 
     def record_failure(self, now: Instant, free: int = 0) -> None:
         """Delay the next request; the first `free` failures in a row cost nothing."""
-        step = self._failures - free
+        doublings = self._failures - free
         self._failures += 1
-        wait_ms = 0 if step < 0 else min(self._first_ms << min(step, 20), self._longest_ms)
+        # 20 doublings are more than any limit; the shift must not grow without end
+        wait_ms = (
+            0 if doublings < 0 else min(self._first_ms << min(doublings, 20), self._longest_ms)
+        )
         self.not_before_ms = now.mono_ms + wait_ms
 
     def may_keep_waiting(self, now: Instant) -> bool:
-        """Return whether to retry an error that only time can mend: for the limit since the first
-        such error.
+        """Return whether to retry once more an error that only time can resolve.
+
+        True until the limit has passed since the first such error in a row.
         """
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now.mono_ms

@@ -2,8 +2,8 @@
 
 A member has one request to its coordinator in flight at a time. Before the first one, and after an
 error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with
-exponential backoff, leaves when its owner does not poll in time, and never comes back from an error
-that cannot be retried before its owner has left. Joining, heartbeats and assignments differ:
+exponential backoff, leaves when its owner does not poll in time (max.poll.interval.ms), and ends
+with an error that cannot be retried. Joining, heartbeats and assignments differ:
 `consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
 """
 
@@ -166,7 +166,7 @@ class MemberMachine(ABC, Generic[S]):
     ) -> None:
         """Retry a request without a response, at a coordinator that is looked up again."""
         if self.state is MembershipState.LEAVING:
-            # One attempt is enough: a member that is not heard of any more expires by itself.
+            # One attempt is enough: the session of a member without heartbeats expires.
             self._finish_leaving(actions, is_confirmed=False)
         elif reaction("FindCoordinator", code) is Reaction.RAISE:
             self._fail(code, why, actions)

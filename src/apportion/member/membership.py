@@ -1,7 +1,7 @@
 """Events, actions and values that all group members share, whichever protocol they speak.
 
 Events come from the owner (`Subscribe`, `Adopted`...) and from the driver that performs the
-actions; actions are requests to the cluster and notices to the owner. All are values. An
+actions; actions are requests to the cluster and messages to the owner. All are values. An
 `Assignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
@@ -59,10 +59,10 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assign
     )
 
 
-def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
-    """Return the assignment as ConsumerGroupHeartbeat carries it."""
+def to_wire(owned: Assignment) -> tuple[TopicPartitions, ...]:
+    """Return the partitions as a ConsumerGroupHeartbeat request reports them."""
     by_topic: dict[TopicId, list[int]] = {}
-    for topic_id, partition in held:
+    for topic_id, partition in owned:
         by_topic.setdefault(topic_id, []).append(partition)
     return tuple(
         TopicPartitions(topic_id=topic_id, partitions=tuple(numbers))
@@ -116,7 +116,7 @@ class Subscribe:
 
 @dataclass(slots=True, frozen=True)
 class Adopted:
-    """The owner uses exactly `assignment` from now on, and has let go of what it used beside it.
+    """The owner uses exactly `assignment` from now on, and has stopped using all else.
 
     incarnation: the one in which `assignment` was offered. An `Adopted` of an earlier incarnation
     changes nothing, nor does one with a partition that is neither owned nor offered any more.
@@ -133,10 +133,9 @@ class Polled:
 
 @dataclass(slots=True, frozen=True)
 class Leave:
-    """The owner has let go of everything and leaves the group.
+    """The owner has stopped using its partitions and leaves the group.
 
-    for_good: a static member is removed too, so that its group becomes empty if it was the last
-    one.
+    for_good: a static member is removed, too (KIP-345), so that its group may become empty.
     """
 
     for_good: bool = False
@@ -144,9 +143,9 @@ class Leave:
 
 @dataclass(slots=True, frozen=True)
 class Rejoin:
-    """The owner needs a new generation, as the group hears its news only there.
+    """The owner needs a rebalance, since only JoinGroup carries its user data to the leader.
 
-    A member in none joins anyway.
+    Changes nothing while the member is in no generation: it joins anyway.
     """
 
     why: str
@@ -154,12 +153,12 @@ class Rejoin:
 
 @dataclass(slots=True, frozen=True)
 class TaskOffsetSums:
-    """The state that the process of a Kafka Streams member has of each task (`taskOffsetSums`).
+    """The local state of a Kafka Streams process, by task (`taskOffsetSums`).
 
     offset_sums: the sum of the changelogs' offsets up to which the local state goes; RUNNING for a
     task that it runs; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to
     the leader.
-    incarnation: as in `Adopted`; what ran in an earlier one no longer runs.
+    incarnation: as in `Adopted`; a task of an earlier one no longer runs.
     """
 
     offset_sums: Mapping[TaskId, int]
@@ -170,13 +169,13 @@ class TaskOffsetSums:
 class ShutDownApplication:
     """The owner asks all instances of its Kafka Streams application to shut down (KIP-671).
 
-    The members hear it in the rebalance that this starts.
+    The rebalance that this starts carries the request to the other members.
     """
 
 
 @dataclass(slots=True, frozen=True)
 class CoordinatorFound:
-    """The search for the coordinator with this request id has succeeded."""
+    """The coordinator was found, for the `FindCoordinator` with this request id."""
 
     request_id: int
 
@@ -191,10 +190,9 @@ class Answered:
 
 @dataclass(slots=True, frozen=True)
 class Unanswered:
-    """The request with this id has no response and will get none: disconnected, no coordinator, or
-    timed out.
+    """The request with this id will get no response: disconnected, no coordinator, or timed out.
 
-    code: the error of a failed search for the coordinator or of a query; NONE if nobody answered.
+    code: the error of a failed FindCoordinator or query; NONE if there was no response at all.
     """
 
     request_id: int
@@ -216,7 +214,7 @@ class TopicDescription(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class MetadataFetched:
-    """The requested topics that exist."""
+    """The response to `FetchMetadata`: the requested topics that exist."""
 
     request_id: int
     topics: tuple[TopicDescription, ...]
@@ -224,7 +222,7 @@ class MetadataFetched:
 
 @dataclass(slots=True, frozen=True)
 class QueryAnswered:
-    """The answer to an assignor's query."""
+    """The answer to an assignor's query, for `QueryCluster`."""
 
     request_id: int
     answer: Any
@@ -257,9 +255,7 @@ class FindCoordinator:
 
 @dataclass(slots=True, frozen=True)
 class SendToCoordinator:
-    """Send the request, then answer `Answered`, or `Unanswered` if there is no response within
-    `timeout_ms`.
-    """
+    """Send the request, then answer `Answered`, or `Unanswered` after `timeout_ms`."""
 
     request_id: int
     request: MemberRequest
@@ -279,7 +275,7 @@ class FetchMetadata:
 
 @dataclass(slots=True, frozen=True)
 class QueryCluster:
-    """Ask the cluster what an assignor must know, then answer `QueryAnswered` or `Unanswered`.
+    """Ask the cluster an assignor's query, then answer `QueryAnswered` or `Unanswered`.
 
     A query that creates topics is answered with `MetadataFetched` of these topics instead.
     A `SendToCoordinator` may be in flight at the same time.
@@ -291,8 +287,9 @@ class QueryCluster:
 
 @dataclass(slots=True, frozen=True)
 class Offer:
-    """The member's new target: the owner has to stop using `revoke`, may use `add`, and then
-    reports `Adopted`.
+    """The member's new target assignment, for the owner.
+
+    The owner has to stop using `revoke`, may use `add`, and then reports `Adopted`.
     """
 
     incarnation: int
@@ -303,8 +300,9 @@ class Offer:
 
 @dataclass(slots=True, frozen=True)
 class Lost:
-    """The membership ended unasked, so others may own these partitions already: the owner must stop
-    using them.
+    """The membership was lost: the owner must stop using these partitions.
+
+    Others may own them already.
     """
 
     incarnation: int
@@ -313,7 +311,7 @@ class Lost:
 
 @dataclass(slots=True, frozen=True)
 class Failed:
-    """The member cannot go on: an error code and a sentence for people."""
+    """The member ends with an error: Kafka's code, and a sentence."""
 
     code: Code
     why: str
@@ -349,7 +347,7 @@ class View:
 class Left:
     """The member is out of the group.
 
-    is_confirmed: the coordinator knows, or there was nothing to tell it.
+    is_confirmed: the coordinator has confirmed it, or did not know the member.
     """
 
     is_confirmed: bool

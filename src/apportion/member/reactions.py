@@ -1,7 +1,7 @@
 """What a client does about each error code, as one table: API by error code.
 
-An error that no row names is raised to the caller, and ends a membership where a heartbeat gets it.
-The table says nothing of time: how long and how often to retry is the caller's decision.
+An error that no row names is raised to the caller; in a member's heartbeat it ends the membership.
+How long and how often to retry is the caller's decision.
 """
 
 from enum import Enum
@@ -12,27 +12,27 @@ from apportion.errors import Code
 class Reaction(Enum):
     """What a client does about a response."""
 
-    ACCEPT = "the answer stands"
-    RETRY = "ask the same node again, after a pause"
-    FIND_COORDINATOR = "find the group's coordinator again, then ask it"
-    REFRESH_METADATA = "learn the cluster's metadata again, then ask the new leader"
-    REJOIN = "the membership is lost: join again at epoch 0 with the same member id"
-    REJOIN_AS_NEW = "the membership is lost, and the member id with it: join again as somebody new"
-    REJOIN_KEEPING = "a new generation is being made: join it, and keep what is held"
-    RETRY_WITH_MEMBER_ID = "ask again with the member id of the answer"
-    RETRY_WITH_NEW_EPOCH = "ask again with the newest member epoch, if one has arrived"
-    RETRY_FOR_A_TIME = "time may mend it: ask again, for a bounded time"
-    RAISE = "tell the caller"
+    ACCEPT = "the request has succeeded"
+    RETRY = "send the request to the same broker again, after a pause"
+    FIND_COORDINATOR = "find the group's coordinator again, then send it the request"
+    REFRESH_METADATA = "fetch the cluster's metadata again, then send the request to the new leader"
+    REJOIN = "the membership is lost: join again with the same member id"
+    REJOIN_AS_NEW = "the membership and the member id are lost: join again without a member id"
+    REJOIN_KEEPING = "the group rebalances: join the next generation, keeping owned partitions"
+    RETRY_WITH_MEMBER_ID = "send the request again with the member id in the response"
+    RETRY_WITH_NEW_EPOCH = "send the request again with the newest member epoch, if it has changed"
+    RETRY_FOR_A_TIME = "only time can resolve it: send the request again, for a bounded time"
+    RAISE = "raise the error to the caller"
 
 
-COORDINATOR = {
+COORDINATOR = {  # of every request to a coordinator
     Code.NONE: Reaction.ACCEPT,
     Code.COORDINATOR_LOAD_IN_PROGRESS: Reaction.RETRY,
     Code.COORDINATOR_NOT_AVAILABLE: Reaction.FIND_COORDINATOR,
     Code.NOT_COORDINATOR: Reaction.FIND_COORDINATOR,
 }
 
-LEADER = {
+LEADER = {  # of requests to the leader of a partition
     Code.NONE: Reaction.ACCEPT,
     Code.NOT_LEADER_OR_FOLLOWER: Reaction.REFRESH_METADATA,
     Code.LEADER_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
@@ -99,8 +99,9 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
 
 
 def reaction(api: str, code: int) -> Reaction:
-    """Return what a client does when `api` (Kafka's name, without Request) is answered with
-    `code`.
+    """Return what a client does about the error `code` in a response of `api`.
+
+    api: Kafka's name, such as "OffsetCommit".
     """
     rows = REACTIONS.get(api, COORDINATOR)
     return rows.get(Code.of(code), Reaction.RAISE)

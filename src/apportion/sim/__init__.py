@@ -1,3 +1,5 @@
-"""The whole system under a seed: real machines in a simulated world with faults, and laws that are
-checked after every step.
+"""The simulator: the real machines in a seeded simulation with faults, and laws checked all along.
+
+`play.py` plays one history, `kernel/scenario.py` says what is simulated, `faults.py` injects the
+faults, `checks/` has the laws.
 """

@@ -1,6 +1,4 @@
-"""The simulated cluster: broker, applications and the checker that observes them, and how they come
-and go.
-"""
+"""The simulated cluster: broker, applications and their checker, and how they start and stop."""
 
 from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
@@ -37,6 +35,7 @@ class SimulatedCluster:
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
+        """Add the application of that number: workers first, then readers."""
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:
@@ -73,14 +72,18 @@ class SimulatedCluster:
         self.simulation.call_later(50_000, self.producer.start)
         self.simulation.call_later(60_000, self.offset_monitor.start)
         rng = self.simulation.random_stream("opening")
-        for each in self.applications:
+        for application in self.applications:
             self.simulation.call_later(
-                rng.randint(0, 3_000_000), self._start_if_current, each, each.incarnation
+                rng.randint(0, 3_000_000),
+                self._start_if_current,
+                application,
+                application.incarnation,
             )
 
     def start_stray_query(self) -> None:
-        """Start a query with another sink in the workers' group, if an offset shows that the group
-        has a sink.
+        """Start a query with another sink in the workers' group.
+
+        Does nothing unless a fetched offset has shown that the group has a sink.
         """
         worker = next((each for each in self.applications if isinstance(each, Worker)), None)
         if worker is None or not self.checker.offsets.is_shown(Worker.group):
@@ -128,9 +131,7 @@ class SimulatedCluster:
         self.restart(application, away_ms)
 
     def start_later(self, application: Application, away_ms: int) -> None:
-        """Start a new process of the application after `away_ms`, and not before the old one has
-        ended.
-        """
+        """Start a new process of the application after `away_ms`, once the old one has ended."""
         self.simulation.call_later(
             max(1, away_ms) * 1_000, self._start_if_current, application, application.incarnation
         )
@@ -144,30 +145,32 @@ class SimulatedCluster:
             application.start()
 
     def add_partitions(self) -> None:
-        """Add a partition to every topic, as an operator may do to make a classic group
-        rebalance.
+        """Add a partition to every topic.
+
+        An operator may do so to make a classic group rebalance.
         """
         self.simulation.write_trace("world", "every topic gets a partition")
         for name in self.names:
             self.topic_admin.add_partitions(name, 1)
 
     def end_faults(self) -> None:
-        """End every fault: all processes run at full speed, all links are healed, all subscribe to
-        all topics.
+        """End every fault.
+
+        All processes run at full speed, all links are healed, and all subscribe to all topics.
         """
         self.simulation.write_trace("world", "the faults are over")
         self.start_broker()
         self.broker.resume(self.broker.incarnation)
         self.broker.flushes_to_refuse = 0
         self.broker.crash_in_flush = None
-        for each in self.applications:
+        for application in self.applications:
             for way in (UP, DOWN):
-                each.link.set_cut(way, False)
-            each.link.answers_to_lose = 0
-            each.slow_until_us = 0
-            each.resume(each.incarnation)
-            each.subscribe(tuple(self.names))
-            if isinstance(each, Worker):
-                each.limit = None
-            if not each.is_up:
-                self._start_if_current(each, each.incarnation)
+                application.link.set_cut(way, False)
+            application.link.answers_to_lose = 0
+            application.slow_until_us = 0
+            application.resume(application.incarnation)
+            application.subscribe(tuple(self.names))
+            if isinstance(application, Worker):
+                application.limit = None
+            if not application.is_up:
+                self._start_if_current(application, application.incarnation)

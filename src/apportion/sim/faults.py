@@ -34,62 +34,62 @@ def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
         cluster.broker.crash_in_flush = crash
 
 
-def _broker_pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _broker_pause(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.broker.pause(fault.amount * US_PER_MS)
 
 
-def _disk_refuses(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _disk_refuses(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.broker.flushes_to_refuse = fault.amount
 
 
 def _crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    victim = cluster.application(fault.who)
+    victim = cluster.application(fault.target)
     victim.die(closes_connections=rng.random() < 0.5)
     cluster.start_later(victim, fault.amount)
 
 
-def _restart(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.restart(cluster.application(fault.who), fault.amount)
+def _restart(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.restart(cluster.application(fault.target), fault.amount)
 
 
-def _replace(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    victim = cluster.application(fault.who)
+def _replace(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    victim = cluster.application(fault.target)
     if isinstance(victim, Worker):
         victim.is_replaced = True
     cluster.restart(victim, fault.amount)
 
 
-def _roll(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _roll(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     for number, each in enumerate(cluster.applications):
         cluster.simulation.call_later(
             number * (fault.amount + 500) * US_PER_MS, cluster.restart, each, fault.amount
         )
 
 
-def _switch(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.switch(cluster.application(fault.who), fault.amount)
+def _switch(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.switch(cluster.application(fault.target), fault.amount)
 
 
-def _switch_all(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _switch_all(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     for number, each in enumerate(cluster.applications):
         cluster.simulation.call_later(
             number * (fault.amount + 500) * US_PER_MS, cluster.switch, each, fault.amount
         )
 
 
-def _pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.application(fault.who).pause(fault.amount * US_PER_MS)
+def _pause(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.application(fault.target).pause(fault.amount * US_PER_MS)
 
 
-def _slow(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.application(fault.who).slow_until_us = (
+def _slow(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.application(fault.target).slow_until_us = (
         cluster.simulation.now_us + fault.amount * US_PER_MS
     )
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
-    def cut(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-        link = cluster.application(fault.who).link
+    def cut(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+        link = cluster.application(fault.target).link
         for way in ways:
             link.set_cut(way, True)
             cluster.simulation.call_later(fault.amount * US_PER_MS, link.set_cut, way, False)
@@ -97,35 +97,35 @@ def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
     return cut
 
 
-def _lost_reply(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    cluster.application(fault.who).link.answers_to_lose += fault.amount
+def _lost_reply(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.application(fault.target).link.answers_to_lose += fault.amount
 
 
 def _clock_jump(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    whom = cluster.broker if rng.random() < 0.5 else cluster.application(fault.who)
-    whom.shift_wall_clock(fault.amount)
+    process = cluster.broker if rng.random() < 0.5 else cluster.application(fault.target)
+    process.shift_wall_clock(fault.amount)
 
 
-def _more_partitions(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _more_partitions(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.topic_admin.add_partitions(
-        topic_name(fault.who % cluster.simulation.scenario.topics), fault.amount
+        topic_name(fault.target % cluster.simulation.scenario.topics), fault.amount
     )
 
 
 def _topic_again(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    name = topic_name(fault.who % cluster.simulation.scenario.topics)
+    name = topic_name(fault.target % cluster.simulation.scenario.topics)
     cluster.topic_admin.delete(name)
     cluster.topic_admin.create(name, rng.randint(1, cluster.simulation.scenario.partitions + 1))
 
 
 def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     names = cluster.names
-    wanted = tuple(sorted(rng.sample(names, rng.randint(1, len(names)))))
-    who = cluster.application(fault.who)
-    who.deliver(who.incarnation, Application.subscribe, who, wanted)
+    topics = tuple(sorted(rng.sample(names, rng.randint(1, len(names)))))
+    application = cluster.application(fault.target)
+    application.deliver(application.incarnation, Application.subscribe, application, topics)
 
 
-def _stray(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
     """Start a query with another sink, except where topics are recreated.
 
     A group whose topics are all new has no committed offset, so any sink may claim it.
@@ -156,4 +156,4 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "switch-all": _switch_all,
     "stray": _stray,
 }
-"""For every kind in `scenario.FAULTS`: the function that injects it."""
+"""The function that injects each kind of `scenario.FAULTS`; all have one signature."""

@@ -1,6 +1,4 @@
-"""Plays one history: faults, then calm, then convergence within a bound, then silence of the
-logs.
-"""
+"""Plays one history: faults, then calm, then convergence within a bound, then silent logs."""
 
 import gc
 from collections.abc import Iterator
@@ -27,15 +25,15 @@ SLICE_US = 500_000  # how often convergence is checked
 
 
 def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """Play the scenario. The first law that breaks ends it; a machine that raises breaks the law
-    no-defect.
+    """Play the scenario; return its outcome.
 
-    chronicle: gets a line for each thing that happens.
+    The first law that breaks ends it; a machine that raises breaks the law no-defect. trace: gets a
+    line for each thing that happens.
     """
     simulation = Simulation(scenario, trace)
     cluster = SimulatedCluster(simulation)
     collects = gc.isenabled()
-    # a history makes few cycles, and they are as young as it: collected afterwards, in one go
+    # A history makes few reference cycles; one collection afterwards costs less than many within.
     gc.disable()
     try:
         broken = _violation_or_none(cluster)
@@ -76,6 +74,7 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
 
 
 def _play(cluster: SimulatedCluster) -> None:
+    """Play the scenario to its end. Raises LawBroken."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     cluster.start()
     for fault in scenario.faults:
@@ -90,9 +89,9 @@ def _play(cluster: SimulatedCluster) -> None:
 def convergence_bound_ms(scenario: Scenario) -> int:
     """Return how long the cluster may take to converge after the last fault.
 
-    Members that were lost are found out after a session, and their instances free for others after
-    it; a revocation may wait for the longest batch, which began while all was slow, or for the
-    rebalance timeout; lost requests time out; then a few heartbeats.
+    Members that died are removed after a session timeout, and static ones rejoin after it; a
+    revocation may wait for the longest batch, which began while its application was slow, or for
+    the rebalance timeout; lost requests time out; then a few heartbeats.
     """
     longest_batch_ms = 4 * 10 * scenario.batch_ms
     heartbeats_ms = 12 * scenario.heartbeat_ms
@@ -104,7 +103,7 @@ def convergence_bound_ms(scenario: Scenario) -> int:
         + 20 * scenario.batch_ms
         + 40_000
     )
-    # of joining, each as long as the slowest may take
+    # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
     rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)
 
@@ -113,7 +112,7 @@ def _converge(cluster: SimulatedCluster) -> None:
     """Run until everything has converged and the last offsets are committed."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
-    nudge_us = (
+    topic_change_us = (
         simulation.now_us + convergence_bound_ms(scenario) * 500
         if scenario.protocol != CONSUMER
         else None
@@ -124,8 +123,8 @@ def _converge(cluster: SimulatedCluster) -> None:
         missing = unconverged or unread
         if missing is None and ends == _log_ends(cluster):
             return
-        if nudge_us is not None and simulation.now_us >= nudge_us:
-            nudge_us = None
+        if topic_change_us is not None and simulation.now_us >= topic_change_us:
+            topic_change_us = None
             if _is_waiting_for_metadata_change(cluster):
                 until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
                 cluster.add_partitions()
@@ -143,11 +142,11 @@ def _converge(cluster: SimulatedCluster) -> None:
 
 
 def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
-    """Whether a classic group with static members is at rest and a partition nobody's: so it stays
-    until its topics change.
+    """Return whether a classic group with static members is stable with an unassigned partition.
 
-    What changed while a static leader was away nobody sees (KIP-814), and who comes back as the
-    instance of a member that owed a partition to others does not know that it did.
+    It stays so until its topics change. As in Kafka (KIP-814), changes while a static leader was
+    away are noticed by nobody, and a member that comes back as the instance of one that had to
+    release a partition does not know of it.
     """
     if cluster.broker.node is None:
         return False
@@ -199,24 +198,24 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         for _, shard in cluster.broker.node.shards()
         for group_id, group in shard.ledger.groups.items()
     }
-    wanted: dict[str, list[str]] = {}
-    for each in cluster.applications:
-        if not each.is_up or not each.is_working:
-            yield f"{each.name} is not up"
+    living_members: dict[str, list[str]] = {}
+    for application in cluster.applications:
+        if not application.is_up or not application.is_working:
+            yield f"{application.name} is not up"
             continue
-        if each.slow_work_until_us > cluster.simulation.now_us:
-            yield f"{each.name} is still at what it began slowly"
-        view = each.member.view()
-        wanted.setdefault(each.group, []).append(view.member_id)
-        if each.uses_classic_protocol and view.state is not MembershipState.STABLE:
-            yield f"{each.name} is on its way: it {view.state.value}"
+        if application.slow_work_until_us > cluster.simulation.now_us:
+            yield f"{application.name} is still at what it began slowly"
+        view = application.member.view()
+        living_members.setdefault(application.group, []).append(view.member_id)
+        if application.uses_classic_protocol and view.state is not MembershipState.STABLE:
+            yield f"{application.name} is on its way: it {view.state.value}"
         if (
             view.target is None
             or view.target != view.owned
-            or len(each.in_use.partitions) != len(view.owned)
+            or len(application.in_use.partitions) != len(view.owned)
         ):
-            yield f"{each.name} has not what it shall have"
-    for group_id, members in wanted.items():
+            yield f"{application.name} has not what it shall have"
+    for group_id, members in living_members.items():
         group = groups.get(group_id)
         if isinstance(group, ClassicGroup):
             if sorted(group.live.members) != sorted(members):

@@ -19,29 +19,31 @@ from apportion.sim.play import play
 
 
 class PlayScenario(Protocol):
-    """What `apportion.sim.play.play` is."""
+    """The type of `apportion.sim.play.play`."""
 
     def __call__(self, scenario: Scenario, trace: Trace | None = None, /) -> Outcome:
-        """What became of that scenario; its lines are in the chronicle."""
+        """Play that scenario."""
 
 
 LAW_NO_DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
 LAW_PROCESS_LIVES = "process-lives"  # ... where the process that played the seed died
-LAW_ENDS = "ends"  # ... and where it was still at it after PATIENCE_S
+LAW_ENDS = "ends"  # ... and where it still played it after SEED_TIMEOUT_S
 SEED_TIMEOUT_S = 300  # real seconds; a seed of the usual size takes a fraction of one
 JOIN_TIMEOUT_S = 5
 
 
 class NoProcess(RuntimeError):
-    """No process could be started; the text is one sentence, and stderr has what the process
-    wrote.
+    """No process could be started.
+
+    The text is one sentence; stderr has what the process wrote.
     """
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How the scenario of a seed is drawn. kinds: the faults to choose from (None: all). sizes:
-    fixed sizes.
+    """How the scenario of a seed is drawn.
+
+    kinds: the faults to choose from (None: all). sizes: fixed sizes.
     """
 
     kinds: tuple[str, ...] | None = None
@@ -95,8 +97,9 @@ def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
 
 
 def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
-    """Play one seed. An exception of the simulator itself becomes a broken law, so that other seeds
-    go on.
+    """Play one seed.
+
+    An exception of the simulator itself becomes a broken law, so that other seeds go on.
     """
     try:
         return play(draw.scenario(seed))
@@ -116,13 +119,12 @@ def outcomes(
     play: PlayScenario = play,
     seed_timeout_s: float = SEED_TIMEOUT_S,
 ) -> Generator[Outcome, None, None]:
-    """An outcome for each seed, in the order in which they are known; seeds are begun in the order
-    given.
+    """Yield the outcome of each seed, as soon as it is known; seeds begin in the order given.
 
-    Close it (or leave the loop by an exception) and the processes are gone. A process that dies
-    costs the one seed that it played, which breaks the law LIVES; one that plays a seed for longer
-    than `seed_timeout_s` is ended, and the seed breaks ENDS.
-    play: must be importable by name in another process. NoProcess where none can start.
+    When the generator is closed, the processes are ended. A process that dies costs the one seed
+    that it played, which breaks LAW_PROCESS_LIVES; one that plays a seed for longer than
+    `seed_timeout_s` is ended, and the seed breaks LAW_ENDS. play: must be importable by name in
+    another process. Raises NoProcess where none can start.
     """
     waiting = iter(seeds)
     processes: dict[Connection, _SeedProcess] = {}
@@ -161,7 +163,7 @@ def outcomes(
 
 
 class _SeedProcess:
-    """One process that plays one seed after the other."""
+    """A process that plays one seed after the other."""
 
     def __init__(self, draw: Draw, play: PlayScenario, seed: int, seed_timeout_s: float) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -179,18 +181,19 @@ class _SeedProcess:
         self.assign_seed(seed)
 
     def assign_seed(self, seed: int) -> None:
-        """The process has the seed to play, or is dead, which `outcome_or_none` then tells."""
+        """Give the process a seed to play; a dead one shows in `outcome_or_none`."""
         self._seed = seed
         self.until_s = monotonic() + (self._seed_timeout_s if self._started else SEED_TIMEOUT_S)
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(seed)
 
     def outcome_or_none(self) -> Outcome | None:
-        """What the process says of its seed, or its death; None where it says that it has started.
-        Waits for one of them.
+        """Wait for the outcome of the seed, or the death of the process, and return it.
+
+        Returns None for the first message, which says that the process has started.
         """
         try:
-            said: Outcome | None = self.pipe.recv()
+            outcome: Outcome | None = self.pipe.recv()
         except (EOFError, OSError):
             self._process.join(JOIN_TIMEOUT_S)
             if not self._started:
@@ -204,10 +207,10 @@ class _SeedProcess:
         if not self._started:
             self._started = True
             self.until_s = monotonic() + self._seed_timeout_s
-        return said
+        return outcome
 
     def timed_out_outcome(self) -> Outcome:
-        """The outcome of a seed whose end nobody waits for; the process is of no more use."""
+        """Return the outcome of a seed that took too long; the process is not used again."""
         self.is_alive = False
         return unplayed_outcome(
             self._seed,
@@ -216,7 +219,7 @@ class _SeedProcess:
         )
 
     def end(self) -> None:
-        """The process is gone."""
+        """End the process."""
         self.pipe.close()
         self._process.terminate()
         self._process.join(JOIN_TIMEOUT_S)
@@ -231,7 +234,7 @@ class _SeedProcess:
 
 
 def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
-    """PlayScenario every seed that comes through the pipe, until it is closed."""
+    """Play every seed that comes through the pipe, until it is closed."""
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)
         while True:
@@ -240,7 +243,7 @@ def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """A process that is started here ignores Ctrl-C from its first instruction."""
+    """Let a process that is started here ignore Ctrl-C from its first instruction."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,6 @@
-"""Finds a minimal list of faults that still breaks a law, by delta debugging (Zeller and
-Hildebrandt 2002).
+"""Finds a minimal list of faults that still breaks a law, by delta debugging.
+
+Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,10 @@ FaultIndexes = tuple[int, ...]
 
 
 class Shrunk(NamedTuple):
-    """kept: indexes into the scenario's faults; without any one of them the law holds. outcome: of
-    these alone.
-    plays: how many histories it took to find out.
+    """A minimal list of faults.
+
+    kept: indexes into the scenario's faults; without any one of them the law holds. outcome: of
+    these alone. plays: how many histories were played.
     """
 
     kept: FaultIndexes
@@ -27,8 +29,8 @@ class Shrunk(NamedTuple):
 def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | None:
     """Return faults that break the same law, none of which can be left out; None if no law breaks.
 
-    The same law may break in another way than before: what is found is a failure of its own, and
-    the easier one to read.
+    The same law may break in another way than before: the result is a failure of its own, and the
+    easier one to read.
     """
     whole = play(scenario)
     if whole.broken is None:
@@ -50,10 +52,9 @@ def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | Non
 
 
 def minimal_subset(kept: FaultIndexes, breaks: Callable[[FaultIndexes], bool]) -> FaultIndexes:
-    """A part of `kept` that breaks, of which no single one can be left out. `kept` itself breaks.
+    """Return a part of `kept` that breaks, of which no single element can be left out.
 
-    Ever smaller pieces are left out, from all down to one at a time (delta debugging, Zeller and
-    Hildebrandt 2002).
+    `kept` itself must break. Ever smaller pieces are left out, from all down to one at a time.
     """
     size = len(kept)
     while size:

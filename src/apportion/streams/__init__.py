@@ -1,10 +1,10 @@
-"""Kafka Streams' coordination inside a classic group: what members tell each other, in which
-version, and who gets what.
+"""Kafka Streams' coordination in a classic group: metadata, version probing, task assignment.
 
 Public: `Topology` and `topology_of`, the topology that every instance of an application runs, and
-`TaskId`. Inside: bytes and values in, bytes and values out. Start at `metadata/model.py`;
-`metadata/codec.py` has the bytes, `metadata/probing.py` the versions, `topology.py` the tasks,
-`leader.py` the assignment.
+`TaskId`. Everything inside is a function from bytes and values to bytes and values. Start at
+`metadata/model.py`; `metadata/codec.py` has the bytes, `metadata/probing.py` the versions
+(KIP-268), `topology.py` the tasks, `leader.py` the assignment, `task_assignment/` the task
+assignors (KIP-441), `describe/` the description of a group for operators.
 """
 
 from typing import TYPE_CHECKING

@@ -11,9 +11,10 @@ from apportion.topics import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class CreateInternalTopics:
-    """Create the missing ones of these topics. The answer: name -> number of partitions of each.
+    """Create those of these topics that are missing.
 
-    An existing topic stays as it is, whatever its number of partitions.
+    The answer maps the name of each topic to its number of partitions. An existing topic stays as
+    it is, whatever its number of partitions.
     """
 
     topics: tuple[InternalTopic, ...]
@@ -21,15 +22,16 @@ class CreateInternalTopics:
 
 @dataclass(frozen=True, slots=True)
 class ListEndOffsets:
-    """List the end offsets of these partitions. The answer: TopicPartition -> int, complete."""
+    """List the end offsets of these partitions. The answer maps each of them to its offset."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCommittedOffsets:
-    """Fetch the group's committed offsets. The answer: TopicPartition -> int, 0 without a
-    commit.
+    """Fetch the group's committed offsets of these partitions.
+
+    The answer maps each of them to its offset, 0 without a commit.
     """
 
     partitions: tuple[TopicPartition, ...]

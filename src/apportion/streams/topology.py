@@ -1,9 +1,8 @@
-"""The topology of a Streams application as its group must know it: subtopologies, their topics and
-tasks.
+"""The topology of a Streams application: subtopologies, their topics, and the tasks that follow.
 
-Names are as on the brokers: internal topics carry the application's id in front. Shaped as
-KIP-1071's Topology. The one unknown are the partitions of repartition topics, which follow from
-what is written to them; `partition_counts` finds them.
+It has the shape of KIP-1071's Topology. Topics have the names that the brokers know, so internal
+topics begin with the application's id. Only the partition counts of repartition topics may be left
+out: they follow from the topics that their writers read, and `partition_counts` computes them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,26 +15,28 @@ from apportion.topics import TopicPartition, is_topic_name
 
 
 class TopologyRefused(Refused):
-    """A topology that cannot be run; the text says which topic and why."""
+    """The topology cannot run; the text says which topic is wrong, and why."""
 
     def __init__(self, why: str) -> None:
         super().__init__(Code.STREAMS_INVALID_TOPOLOGY, why)
 
 
 class MissingSources(Refused):
-    """Topics that the application reads and nobody has made."""
+    """Source topics of the application do not exist."""
 
     def __init__(self, topics: tuple[str, ...]) -> None:
         super().__init__(
             Code.UNKNOWN_TOPIC_OR_PARTITION,
-            f"source topics are missing: {', '.join(topics)}; make them, and start again",
+            f"source topics are missing: {', '.join(topics)}; create them, and start again",
         )
         self.topics = topics
 
 
 class InternalTopic(NamedTuple):
-    """A topic that the group makes for itself. partitions: 0: as many as follow from the topology.
-    configs: of the topic.
+    """A repartition topic or a changelog, which the group creates.
+
+    partitions: 0 if the count follows from the topology. configs: of the topic; () for Kafka
+    Streams' defaults.
     """
 
     name: str
@@ -53,11 +54,11 @@ CHANGELOG_CONFIGS = (("cleanup.policy", "compact"), ("message.timestamp.type", "
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
-    """A part of the application whose tasks share no topic with another part's.
+    """A part of the application whose tasks share no topic with another part's tasks.
 
-    sources: topics of others that it reads. repartition_sources: internal topics that it reads.
-    repartition_sinks: internal topics that it writes for others to read. changelogs: of its state
-    stores; one that is among `sources` is a source that serves as one.
+    sources: topics from outside that it reads. repartition_sources: internal topics that it reads.
+    repartition_sinks: internal topics that it writes for other subtopologies. changelogs: of its
+    state stores; one that is among `sources` is a source topic that serves as changelog.
     copartition: groups of topics that must have equally many partitions.
     """
 
@@ -69,7 +70,7 @@ class Subtopology:
 
     @property
     def stateful(self) -> bool:
-        """Whether its tasks have something to restore."""
+        """Whether its tasks have state stores to restore."""
         return bool(self.changelogs)
 
     @property
@@ -79,7 +80,7 @@ class Subtopology:
 
 
 class Task(NamedTuple):
-    """One task: what it reads, and what its state is kept in."""
+    """One task: the partitions that it reads, and those that keep its state."""
 
     id: TaskId
     sources: tuple[TopicPartition, ...]
@@ -88,12 +89,14 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All subtopologies by number. TopologyRefused if they do not go together."""
+    """All subtopologies by number. Raises TopologyRefused if they contradict each other."""
 
     subtopologies: Mapping[int, Subtopology] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self.subtopologies)
+        # Find a cycle of repartition topics now, not in the first rebalance. Whether the counts can
+        # be inferred does not depend on their values.
         known = dict.fromkeys(self.external_topics, 1) | {
             name: 1 for name, topic in self._repartition_topics().items() if topic.partitions
         }
@@ -108,29 +111,29 @@ class Topology:
 
     @property
     def external_topics(self) -> tuple[str, ...]:
-        """The topics of others that some task reads, in order of name: they have to be there."""
+        """The source topics from outside, in order of name: the group does not create them."""
         return tuple(sorted(name for part in self.subtopologies.values() for name in part.sources))
 
-    def partition_counts(self, exist: Mapping[str, int]) -> dict[str, int]:
-        """How many partitions each topic has that some task reads, repartition topics included, by
-        name.
+    def partition_counts(self, existing: Mapping[str, int]) -> dict[str, int]:
+        """Return the partition counts of all topics that some task reads, by name.
 
-        exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where
-        copartitioned topics differ or a repartition topic exists with another count. A repartition
-        topic has as many as the largest source of its writers.
+        existing: the partition counts of the topics that exist. A repartition topic has as many
+        partitions as the largest source of its writers. Raises MissingSources, or TopologyRefused
+        where copartitioned topics differ or a repartition topic exists with another count.
         """
-        missing = tuple(name for name in self.external_topics if name not in exist)
+        missing = tuple(name for name in self.external_topics if name not in existing)
         if missing:
             raise MissingSources(missing)
         internal = self._repartition_topics()
-        counts = {name: exist[name] for name in self.external_topics}
+        counts = {name: existing[name] for name in self.external_topics}
         counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
+        # In this order, as in Kafka Streams: copartitioning may change an inferred count.
         self._infer_repartition_counts(counts, internal)
         self._align_copartitioned(counts, internal)
         for name in internal:
-            if exist.get(name, counts[name]) != counts[name]:
+            if existing.get(name, counts[name]) != counts[name]:
                 why = (
-                    f"repartition topic {name} has {exist[name]} partitions and should have "
+                    f"repartition topic {name} has {existing[name]} partitions and should have "
                     f"{counts[name]}"
                 )
                 raise TopologyRefused(
@@ -148,37 +151,43 @@ class Topology:
     def _infer_repartition_counts(
         self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
     ) -> None:
-        """Every repartition topic has a count: the largest of what its writers read."""
+        """Set the count of each repartition topic: the largest of the topics that its writers read.
+
+        A writer may itself read a repartition topic, so this goes on until nothing is unknown.
+        Raises TopologyRefused for a cycle of unknown counts.
+        """
         writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
         for part in self.subtopologies.values():
             for sink in part.repartition_sinks:
                 writers[sink].append(part)
-        open_ = [name for name in sorted(internal) if name not in counts]
-        while open_:
-            known = [
+        unknown = [name for name in sorted(internal) if name not in counts]
+        while unknown:
+            solvable = [
                 name
-                for name in open_
+                for name in unknown
                 if any(topic in counts for part in writers[name] for topic in part.source_topics)
             ]
-            if not known:
+            if not solvable:
                 raise TopologyRefused(
-                    f"how many partitions {', '.join(open_)} should have follows from "
+                    f"how many partitions {', '.join(unknown)} should have follows from "
                     "nothing: say so, or who writes it"
                 )
-            for name in known:
+            for name in solvable:
                 counts[name] = max(
                     counts[topic]
                     for part in writers[name]
                     for topic in part.source_topics
                     if topic in counts
                 )
-            open_ = [name for name in open_ if name not in counts]
+            unknown = [name for name in unknown if name not in counts]
 
     def _align_copartitioned(
         self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
     ) -> None:
-        """Topics that are read together are cut alike: repartition topics whose count is free
-        follow the others.
+        """Give copartitioned topics equal counts.
+
+        Repartition topics without a count of their own follow the others. A task joins the
+        partitions of one number, so copartitioned topics must have equally many.
         """
         for part in self.subtopologies.values():
             for group in part.copartition:
@@ -188,33 +197,39 @@ class Topology:
                     if name not in internal or internal[name].partitions
                 }
                 if len(set(fixed.values())) > 1:
-                    said = ", ".join(f"{name} has {count}" for name, count in sorted(fixed.items()))
-                    raise TopologyRefused(
-                        f"topics that are read together must have equally many partitions: {said}"
+                    listed = ", ".join(
+                        f"{name} has {count}" for name, count in sorted(fixed.items())
                     )
+                    raise TopologyRefused(
+                        f"topics that are read together must have equally many partitions: {listed}"
+                    )
+                # A repartition topic without a count follows those whose count is fixed.
                 most = max(fixed.values()) if fixed else max(counts[name] for name in group)
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 
     def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
-        """All topics that the group must have made, in order of name, with their partitions.
-        counts: of `partition_counts`.
+        """Return the topics that the group must create, in order of name, with their partitions.
+
+        counts: the result of `partition_counts`.
         """
-        made = {}
+        topics = {}
         for part in self.subtopologies.values():
             for topic in part.repartition_sources:
-                made[topic.name] = InternalTopic(
+                topics[topic.name] = InternalTopic(
                     topic.name, counts[topic.name], topic.configs or REPARTITION_CONFIGS
                 )
             for topic in part.changelogs:
+                # A source topic that serves as changelog exists already.
                 if topic.name not in part.source_topics:
-                    made[topic.name] = InternalTopic(
+                    topics[topic.name] = InternalTopic(
                         topic.name, _tasks(part, counts), topic.configs or CHANGELOG_CONFIGS
                     )
-        return tuple(made[name] for name in sorted(made))
+        return tuple(topics[name] for name in sorted(topics))
 
     def tasks(self, counts: Mapping[str, int]) -> tuple[Task, ...]:
-        """All tasks in order of their ids: one for each partition of the subtopology's largest
-        source.
+        """Return all tasks in order of their ids.
+
+        A subtopology has one task for each partition of its largest source topic.
         """
         return tuple(
             task
@@ -238,9 +253,7 @@ def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
 
 
 def _check(parts: Mapping[int, Subtopology]) -> None:
-    """Each part is in order, no two share a topic, and what one writes for others is read.
-    TopologyRefused if not.
-    """
+    """Raise TopologyRefused for a faulty subtopology, a topic that two share, or an unread sink."""
     if not parts:
         raise TopologyRefused(
             "a topology has at least one subtopology, with the topics that it reads"
@@ -251,13 +264,13 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
         _check_part(number, part)
         for name in part.source_topics:
             if (before := read_by.get(name)) is not None:
-                whom = (
+                readers = (
                     f"by subtopology {number} twice"
                     if before == number
                     else f"by subtopologies {before} and {number}"
                 )
                 raise TopologyRefused(
-                    f"topic {name} is read {whom}: once is enough, and who reads the same "
+                    f"topic {name} is read {readers}: once is enough, and who reads the same "
                     "is one subtopology"
                 )
             read_by[name] = number
@@ -284,6 +297,7 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
 
 
 def _check_part(number: object, part: Subtopology) -> None:
+    """Raise TopologyRefused if a subtopology has an invalid number, topic name, count or group."""
     if type(number) is not int or not 0 <= number < 2**31:
         raise TopologyRefused(
             f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}"
@@ -305,9 +319,9 @@ def _check_part(number: object, part: Subtopology) -> None:
                 f"configs of {topic.name} must be texts, not {dict(topic.configs)!r}"
             )
     for group in part.copartition:
-        strange = [name for name in group if name not in part.source_topics]
-        if strange or not group:
-            named = strange[0] if strange else "no topics"
+        unread = [name for name in group if name not in part.source_topics]
+        if unread or not group:
+            named = unread[0] if unread else "no topics"
             raise TopologyRefused(
                 f"subtopology {number} copartitions {named}, which it does not read"
             )

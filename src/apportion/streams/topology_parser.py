@@ -1,4 +1,4 @@
-"""A topology told as plain values, such as JSON has them."""
+"""Parses the topology of a `StreamsConsumer` from plain values, such as JSON has them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,24 +6,26 @@ from typing import Any
 from apportion.streams.topology import InternalTopic, Subtopology, Topology, TopologyRefused
 
 
-def topology_of(parts: Iterable[Mapping[str, Any]]) -> Topology:
-    """The topology that was told: for each subtopology, by number, the fields of `Subtopology`,
-    each a list.
+def topology_of(subtopologies: Iterable[Mapping[str, Any]]) -> Topology:
+    """Return the topology of these subtopologies, numbered from 0.
 
-    An internal topic is its name, or a mapping with the fields of `InternalTopic`. TopologyRefused
-    says what cannot be meant.
+    Each is a mapping with the fields of `Subtopology`, each of them a list. An internal topic is
+    its name, or a mapping with the fields of `InternalTopic`. Raises TopologyRefused with the
+    reason.
     """
-    if isinstance(parts, str | bytes | Mapping) or not isinstance(parts, Iterable):
+    if isinstance(subtopologies, str | bytes | Mapping) or not isinstance(subtopologies, Iterable):
         raise TopologyRefused(
-            f"a topology is told as a list of its subtopologies, not as {parts!r}"
+            f"a topology must be a list of its subtopologies, not {subtopologies!r}"
         )
-    return Topology({number: _subtopology(number, part) for number, part in enumerate(parts)})
+    return Topology(
+        {number: _subtopology(number, fields) for number, fields in enumerate(subtopologies)}
+    )
 
 
-def _subtopology(number: int, told: Mapping[str, Any]) -> Subtopology:
+def _subtopology(number: int, fields: Mapping[str, Any]) -> Subtopology:
     where = f"subtopology {number}"
-    _check_fields(where, told, Subtopology.__dataclass_fields__)
-    values: dict[str, Any] = {name: _list(where, name, told) for name in told}
+    _check_fields(where, fields, Subtopology.__dataclass_fields__)
+    values: dict[str, Any] = {name: _list(where, name, fields) for name in fields}
     if "copartition" in values:
         values["copartition"] = tuple(
             _list(where, "copartition", {"copartition": group}) for group in values["copartition"]
@@ -33,33 +35,35 @@ def _subtopology(number: int, told: Mapping[str, Any]) -> Subtopology:
     return Subtopology(**values)
 
 
-def _list(where: str, name: str, told: Mapping[str, Any]) -> tuple[Any, ...]:
-    if not isinstance(told[name], list | tuple):
-        raise TopologyRefused(f"{where}: {name} must be a list, not {told[name]!r}")
-    return tuple(told[name])
+def _list(where: str, name: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    if not isinstance(fields[name], list | tuple):
+        raise TopologyRefused(f"{where}: {name} must be a list, not {fields[name]!r}")
+    return tuple(fields[name])
 
 
-def _internal_topic(where: str, told: Any) -> InternalTopic:
-    if isinstance(told, str):
-        return InternalTopic(told)
-    _check_fields(f"{where}: an internal topic", told, InternalTopic._fields)
-    if "name" not in told:
-        raise TopologyRefused(f"{where}: an internal topic has no name in {dict(told)!r}")
-    configs = told.get("configs", {})
+def _internal_topic(where: str, value: Any) -> InternalTopic:
+    """Return the topic that a name or a mapping describes. Raises TopologyRefused."""
+    if isinstance(value, str):
+        return InternalTopic(value)
+    _check_fields(f"{where}: an internal topic", value, InternalTopic._fields)
+    if "name" not in value:
+        raise TopologyRefused(f"{where}: an internal topic has no name in {dict(value)!r}")
+    configs = value.get("configs", {})
     if not isinstance(configs, Mapping):
         raise TopologyRefused(
-            f"{where}: configs of {told['name']!r} must map names to texts, not {configs!r}"
+            f"{where}: configs of {value['name']!r} must map names to texts, not {configs!r}"
         )
     return InternalTopic(
-        told["name"], told.get("partitions", 0), tuple(sorted(configs.items(), key=str))
+        value["name"], value.get("partitions", 0), tuple(sorted(configs.items(), key=str))
     )
 
 
-def _check_fields(where: str, told: Any, known: Iterable[str]) -> None:
-    if not isinstance(told, Mapping):
+def _check_fields(where: str, value: Any, known: Iterable[str]) -> None:
+    """Raise TopologyRefused unless `value` is a mapping that has known fields only."""
+    if not isinstance(value, Mapping):
         raise TopologyRefused(
-            f"{where} must be told by its fields, {', '.join(known)}, not as {told!r}"
+            f"{where} must be a mapping of its fields, {', '.join(known)}, not {value!r}"
         )
-    for name in told:
+    for name in value:
         if name not in known:
             raise TopologyRefused(f"{where} has no {name!r}; there are {', '.join(known)}")

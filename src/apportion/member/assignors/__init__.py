@@ -1,3 +1,4 @@
-"""Client-side assignors: the public interface, those that come with the package, and their
-bytes.
+"""The client-side assignors of classic groups, and all that one needs to write another.
+
+How to write one: docs/assignors.md.
 """

@@ -1,5 +1,6 @@
-"""The assignors of classic groups, by Kafka's names and contracts, and all that one needs to write
-another: docs/assignors.md.
+"""Kafka's client-side assignors for classic groups, and what one needs to write another.
+
+How to write one: docs/assignors.md.
 """
 
 from collections.abc import Mapping
@@ -61,37 +62,38 @@ __all__ = [
 
 
 class Range(Assignor):
-    """Of each topic, contiguous ranges of equal size.
+    """Kafka's RangeAssignor: of each topic, contiguous ranges of equal size.
 
-    Topics with equal counts and subscribers are cut alike.
+    Topics with equal partition counts and subscribers are divided alike (co-partitioning).
     """
 
     name = "range"
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """Assign Kafka's ranges; rack-aware in the same sizes where racks are known (KIP-881)."""
+        """Assign Kafka's ranges; in the same sizes by rack where racks are known (KIP-881)."""
         group = Numbering(cluster, members)
         racks = group.racks_or_none(cluster)
+        # KIP-881: racks matter only if a member has one
         if racks is None:
-            return group.given(range_assignment(group.starts, group.subscriptions))
-        return group.given(range_by_rack(group.starts, group.subscriptions, racks))
+            return group.to_given(range_assignment(group.starts, group.subscriptions))
+        return group.to_given(range_by_rack(group.starts, group.subscriptions, racks))
 
 
 class RoundRobin(Assignor):
-    """One circle of members through all partitions of all topics."""
+    """Kafka's RoundRobinAssignor: all partitions of all topics to the members in turn."""
 
     name = "roundrobin"
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """Assign as Kafka's RoundRobinAssignor does."""
+        """Assign the partitions in order of topic and number, skipping unsubscribed members."""
         group = Numbering(cluster, members)
-        return group.given(roundrobin_assignment(group.starts, group.subscriptions))
+        return group.to_given(roundrobin_assignment(group.starts, group.subscriptions))
 
 
 class Sticky(Assignor):
-    """Balanced shares with the fewest moves, by what members report in user data.
+    """Kafka's StickyAssignor, for the eager protocol: balanced, with the fewest moves.
 
-    For the eager protocol.
+    The members report their last assignments in user data.
     """
 
     name = "sticky"
@@ -113,15 +115,15 @@ class Sticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, by the claims in user data alone."""
         group = Numbering(cluster, members)
-        return group.given(
+        return group.to_given(
             sticky(group.claims(claim_from_user_data), group.starts, group.subscriptions)
         )
 
 
 class CooperativeSticky(Assignor):
-    """Balanced shares with the fewest moves.
+    """Kafka's CooperativeStickyAssignor: balanced, with the fewest moves.
 
-    A partition changes hands a rebalance after its revocation (KIP-429).
+    A revoked partition is assigned to its new owner in the next rebalance (KIP-429).
     """
 
     name = "cooperative-sticky"
@@ -141,26 +143,29 @@ class CooperativeSticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, without partitions that others still own."""
         group = Numbering(cluster, members)
-        return group.given(
+        return group.to_given(
             cooperative_sticky(
                 group.claims(claim_from_subscription), group.starts, group.subscriptions
             )
         )
 
 
-def claim_from_user_data(said: Subscription) -> OwnershipClaim:
+def claim_from_user_data(subscription: Subscription) -> OwnershipClaim:
     """Return what a `sticky` member claims; user data that cannot be decoded claim nothing."""
-    told = decode_sticky(said.user_data)
-    return from_wire(told.topic_partitions), max(told.generation, NO_GENERATION)
+    # KIP-341: with the generation a leader can tell a stale claim from the newest one
+    claim = decode_sticky(subscription.user_data)
+    return from_wire(claim.topic_partitions), max(claim.generation, NO_GENERATION)
 
 
-def claim_from_subscription(said: Subscription) -> OwnershipClaim:
+def claim_from_subscription(subscription: Subscription) -> OwnershipClaim:
     """Return what a `cooperative-sticky` member claims.
 
-    The generation is in user data where the subscription has none (before version 2, KIP-792).
+    The generation is in user data if the subscription has none (before version 2, KIP-792).
     """
-    generation = said.generation if said.generation >= 0 else decode_cooperative(said.user_data)
-    return said.owned, max(generation, NO_GENERATION)
+    generation = subscription.generation
+    if generation < 0:
+        generation = decode_cooperative(subscription.user_data)
+    return subscription.owned, max(generation, NO_GENERATION)
 
 
 CLIENT_ASSIGNORS: dict[str, type[Assignor]] = {

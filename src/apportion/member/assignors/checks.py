@@ -1,6 +1,4 @@
-"""Checks of what members claim to own and of what assignors return, for built-in and for custom
-assignors.
-"""
+"""Checks of members' ownership claims and of assignors' answers, built-in or custom."""
 
 from collections.abc import Mapping
 from numbers import Integral
@@ -10,11 +8,11 @@ from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import Cluster, Given, Subscription
 from apportion.topics import TopicPartition
 
-WANTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
+EXPECTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
 
 
 class Overlap(NamedTuple):
-    """One partition that several members claim to own."""
+    """One partition that several members claim to own (KIP-792)."""
 
     partition: TopicPartition
     claims: tuple[tuple[str, int], ...]
@@ -24,7 +22,7 @@ class Overlap(NamedTuple):
     def rightful_or_none(self) -> str | None:
         """The one member with the highest generation.
 
-        None if several claim in it: then nobody may keep the partition.
+        None if several members claim in that generation: then no member may keep the partition.
         """
         (member, highest), (_, next_highest) = self.claims[:2]
         return member if highest > next_highest else None
@@ -40,15 +38,16 @@ class Overlap(NamedTuple):
 
 
 def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap, ...]:
-    """Return where the owned partitions of members overlap, in order of partition (KIP-792).
+    """Return the partitions that several members claim, in order (KIP-792).
 
     For custom assignors that build on `owned`: a member's claim may be out of date.
     """
     claims: dict[TopicPartition, dict[str, int]] = {}
-    for member, said in members.items():
-        for topic, numbers in said.owned:
+    for member, subscription in members.items():
+        for topic, numbers in subscription.owned:
             for number in numbers:
-                claims.setdefault(TopicPartition(topic, number), {})[member] = said.generation
+                rivals = claims.setdefault(TopicPartition(topic, number), {})
+                rivals[member] = subscription.generation
     overlaps = ((partition, rivals) for partition, rivals in claims.items() if len(rivals) > 1)
     return tuple(
         Overlap(partition, tuple(sorted(rivals.items(), key=lambda rival: (-rival[1], rival[0]))))
@@ -61,15 +60,15 @@ def check_given(
     members: Mapping[str, Subscription],
     answer: Mapping[str, Given],
     *,
-    only_wanted: bool = True,
+    only_subscribed: bool = True,
 ) -> None:
-    """Raise Refused, naming partition and member, for an assignment that no group may get.
+    """Raise Refused, naming partition and member, for an assignor's answer that is no assignment.
 
     Every partition exists, is assigned once, and to a member of the group that is subscribed to its
     topic.
-    only_wanted: False allows topics that the member is not subscribed to, as some foreign assignors
-    assign them, even topics that are not in `cluster`. An answer that is no mapping of member ids
-    to `Given` is refused as well.
+    An answer that is no mapping of member ids to `Given` is refused as well.
+    only_subscribed: False allows topics that the member is not subscribed to, as some foreign
+    assignors assign them, even topics that are not in `cluster`.
     """
     check_shape(answer)
     owners: dict[str, dict[int, str]] = {}
@@ -84,49 +83,52 @@ def check_given(
                 "answers for",
             )
             raise invalid_assignment(f"{gives} {member!r}, which is no member of the group")
-        wanted = dict.fromkeys(members[member].topics)
+        subscribed = dict.fromkeys(members[member].topics)
         for topic, numbers in given.partitions:
-            if only_wanted and numbers and topic not in wanted:
+            if only_subscribed and numbers and topic not in subscribed:
                 raise invalid_assignment(
-                    f"gives partition {numbers[0]} of {topic!r} to {member!r}, which does "
-                    "not want that topic"
+                    f"gives partition {numbers[0]} of {topic!r} to {member!r}, which is "
+                    "not subscribed to that topic"
                 )
             size = (
                 cluster[topic].partitions
                 if topic in cluster
                 else None
-                if topic not in wanted
+                if topic not in subscribed
                 else 0
             )
-            theirs = owners.setdefault(topic, {})
+            owner_of = owners.setdefault(topic, {})
             for number in numbers:
                 if number < 0 or (size is not None and number >= size):
                     has = f"has {size} partitions" if topic in cluster else "does not exist"
                     raise invalid_assignment(
                         f"gives partition {number} of {topic!r} to {member!r}, but the topic {has}"
                     )
-                if number in theirs:
-                    other = "twice" if theirs[number] == member else f"and to {theirs[number]!r}"
+                if number in owner_of:
+                    other = (
+                        "twice" if owner_of[number] == member else f"and to {owner_of[number]!r}"
+                    )
                     raise invalid_assignment(
                         f"gives partition {number} of {topic!r} to {member!r} {other}"
                     )
-                theirs[number] = member
+                owner_of[number] = member
 
 
 def check_shape(answer: Any) -> None:
-    """Raise Refused, naming the member, unless the answer maps member ids to `Given` with
-    partitions and bytes.
+    """Raise Refused, naming the member, unless the answer maps member ids to `Given` values.
+
+    A custom assignor is foreign code, so all types are checked, down to the partition numbers.
     """
     if not isinstance(answer, Mapping):
         raise invalid_assignment(
-            f"answers {answer!r:.80}, which is no mapping of members to what they are given"
+            f"answers {answer!r:.80}, which is no mapping of member ids to `Given` values"
         )
     for member, given in answer.items():
         if not isinstance(member, str):
             raise invalid_assignment(f"answers for {member!r:.80}, which is no member id")
         if not isinstance(given, Given):
             raise invalid_assignment(
-                f"gives {given!r:.80} to {member!r}, which is no Given: use Given({WANTED})"
+                f"gives {given!r:.80} to {member!r}, which is no Given: use Given({EXPECTED})"
             )
         if given.user_data is not None and not isinstance(given.user_data, bytes):
             raise invalid_assignment(
@@ -135,14 +137,14 @@ def check_shape(answer: Any) -> None:
         if not isinstance(given.partitions, tuple | list):
             raise invalid_assignment(
                 f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: "
-                f"use {WANTED}"
+                f"use {EXPECTED}"
             )
         for parts in given.partitions:
             is_pair = isinstance(parts, tuple) and len(parts) == 2
             if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
                 raise invalid_assignment(
                     f"gives {parts!r:.80} to {member!r}, which is no topic with whole "
-                    f"numbers: use {WANTED}"
+                    f"numbers: use {EXPECTED}"
                 )
 
 
@@ -154,31 +156,30 @@ def are_numbers(numbers: Any) -> bool:
 
 
 def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, Given]) -> None:
-    """Raise Refused where a partition is assigned to one member while another still owns it
-    (KIP-429).
+    """Raise Refused if a partition is assigned to one member while another still owns it.
 
-    A cooperative assignor leaves such a partition out until its owner has revoked it.
+    KIP-429: a cooperative assignor leaves such a partition out until its owner has revoked it.
     """
-    taken: dict[tuple[str, int], str] = {}  # what somebody says to own and is not given
-    for member, said in members.items():
+    revoked: dict[tuple[str, int], str] = {}  # owned partitions that their owner does not keep
+    for member, subscription in members.items():
         kept = partitions_of(answer.get(member, Given()).partitions)
-        taken |= {pair: member for pair in partitions_of(said.owned) if pair not in kept}
+        revoked |= {pair: member for pair in partitions_of(subscription.owned) if pair not in kept}
     for member, given in answer.items():
         owned = partitions_of(members[member].owned)
         for pair in partitions_of(given.partitions):
-            if pair in taken and pair not in owned:
+            if pair in revoked and pair not in owned:
                 topic, number = pair
                 raise invalid_assignment(
                     f"gives partition {number} of {topic!r} to {member!r} while "
-                    f"{taken[pair]!r} still owns it"
+                    f"{revoked[pair]!r} still owns it"
                 )
 
 
 def partitions_of(parts: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[tuple[str, int], None]:
-    """Return the partitions one by one."""
+    """Return the partitions one by one, as keys in order."""
     return {(topic, number): None for topic, numbers in parts for number in numbers}
 
 
 def invalid_assignment(what: str) -> Refused:
-    """Return the refusal of an assignor's answer, as a sentence."""
+    """Return the refusal of an assignor's answer. what: the rest of "the assignor ..."."""
     return Refused(Code.INVALID_REQUEST, f"the assignor {what}")

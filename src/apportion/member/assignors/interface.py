@@ -1,4 +1,4 @@
-"""The interface of client-side assignors: what goes into one, what comes out, and what one is.
+"""The interface of client-side assignors: their input, their output, and their methods.
 
 Topics go by name here, as in the bytes that members exchange; `numbering.py` turns names into
 numbers.
@@ -22,7 +22,8 @@ class TopicParts(NamedTuple):
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
-    """Return these partitions, each once, topics in order of name and numbers ascending."""
+    """Return the partitions by topic, each once, in order of name and number."""
+    # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(
         TopicParts(topic, tuple(number for _, number in run))
@@ -31,12 +32,12 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
 
 
 def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
-    """Return the same partitions, each once, topics in order of name and numbers ascending."""
+    """Return the same partitions, each once, in order of name and number."""
     return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
 def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
-    """Return the partitions as messages have them."""
+    """Return the partitions as the consumer protocol's messages have them."""
     return tuple(
         ConsumerProtocolTopicPartition(topic=topic, partitions=partitions)
         for topic, partitions in parts
@@ -44,7 +45,7 @@ def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition
 
 
 def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
-    """Return the partitions in a message."""
+    """Return the partitions in a message of the consumer protocol."""
     return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 
 
@@ -52,16 +53,16 @@ class Rebalance(IntEnum):
     """The rebalance protocol; a group uses the highest that all its members support."""
 
     EAGER = 0
-    """Everybody gives back everything before it joins again."""
+    """A member revokes all its partitions before it rejoins."""
     COOPERATIVE = 1
-    """Everybody keeps what it has until the assignment takes it away (KIP-429)."""
+    """A member keeps its partitions until the assignment revokes them (KIP-429)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member tells the leader in JoinGroup.
+    """A member's subscription in JoinGroup, as the leader gets it.
 
-    user_data: what its assignor wrote. owned: what it owned in `generation`; -1 if it does not know
+    user_data: bytes from its assignor. owned: what it owned in `generation`; -1 if it does not know
     (KIP-792).
     instance_id: not in the bytes; the coordinator adds it.
     """
@@ -75,9 +76,7 @@ class Subscription:
 
 
 class TopicShape(NamedTuple):
-    """The number of partitions of a topic, and the racks of each one's replicas where they are
-    known.
-    """
+    """The number of partitions of a topic, and the racks of each partition's replicas if known."""
 
     partitions: int
     racks: tuple[tuple[str, ...], ...] = ()
@@ -96,22 +95,25 @@ class Given:
 
 
 AssignmentQueries = Generator[Any, Any, dict[str, Given]]
-"""An assignment in the making: it yields what it must know, and is sent the answer or thrown
-`errors.Unanswerable`.
+"""An assignor that has queries to the cluster: it yields one, and is sent the answer, or
+`errors.Unanswerable` is thrown in.
 """
 
 
 class FollowUp(NamedTuple):
-    """The member rejoins at a wall-clock time in ms, 0 for at once. why: the reason, for people."""
+    """A rebalance that the assignor needs later: the member rejoins at `at_ms`.
+
+    at_ms: wall-clock time in ms; 0: at once. why: the reason, for logs and JoinGroup (KIP-800).
+    """
 
     at_ms: int
     why: str
 
 
 class Farewell(NamedTuple):
-    """The member ends, as soon as its owner has let go of everything in order.
+    """The end of the membership, as soon as the owner has stopped using its partitions.
 
-    Code, why: the error it ends with.
+    code, why: the error with which it ends.
     """
 
     code: Code
@@ -121,38 +123,43 @@ class Farewell(NamedTuple):
 class Assignor(Protocol):
     """A strategy by which the leader of a classic group assigns partitions.
 
-    Subclass it, or write the same methods.
-
-    One that keeps state (see `on_assignment`) must be an object of its own for each member.
+    Subclass it, or write the same methods. An assignor that keeps state (see `on_assignment`) must
+    be an object of its own for each member.
     """
 
     name: str
-    """What members vote for: all that share a name must understand each other's user data."""
+    """The protocol name in JoinGroup, for which members vote.
+
+    Assignors of one name must understand each other's user data.
+    """
     rebalances: tuple[Rebalance, ...] = (Rebalance.EAGER,)
-    """What its assignments are good for. COOPERATIVE: it never gives a member what another still
-    has (see `check_cooperative`).
+    """The rebalance protocols that it supports.
+
+    COOPERATIVE: it never assigns a partition that another member still owns (`check_cooperative`).
     """
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        """Return what a member that subscribes to these topics sends to the leader's assignor."""
+        """Return the bytes that JoinGroup carries to the leader's assignor; None for none.
+
+        topics: the member's subscription.
+        """
         return None
 
     def assign(
         self, cluster: Cluster, members: Mapping[str, Subscription]
     ) -> dict[str, Given] | AssignmentQueries:
-        """Return what each member gets, by member id; a member that is left out gets nothing.
+        """Return the assignments by member id; a member that is left out is assigned nothing.
 
-        Runs on the leader only.
+        Called on the leader only, when all members have joined.
         """
         ...
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
-        """Learn what this member was given, in that generation of its group (KIP-341).
+        """Take this member's assignment in a generation of its group (KIP-341).
 
-        Called on every member.
-
-        A `FollowUp` makes the member rejoin then, unless the group rebalances before. With a
-        `Farewell` it holds nothing any more, whatever it was given, and ends. Our members heed
-        both; other clients, by way of the adapters, cannot.
+        Called on every member, after SyncGroup. Return None, or a `FollowUp`, which makes the
+        member rejoin at that time unless the group rebalances before, or a `Farewell`, with which
+        it gives up all partitions and ends. Members of apportion obey both; other clients, which
+        use the assignor through an adapter, cannot.
         """
         return None

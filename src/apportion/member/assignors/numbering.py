@@ -1,9 +1,8 @@
-"""Member and topic names as the numbers that `apportion.assign` works with, and owner vectors as
-names again.
+"""Members and topics as the numbers that `apportion.assign` works with, and back.
 
-Topics are those that exist and somebody subscribes to, by name. Members are in Kafka's order for
-client-side assignors: static ones by instance id, then dynamic ones by member id. So an assignment
-depends on names alone.
+Topics are those that exist and that a member subscribes to, by name. Members are in Kafka's order
+for client-side assignors: static ones by instance id, then dynamic ones by member id. So an
+assignment depends on names alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,21 +16,22 @@ from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicParts
 
 OwnershipClaim = tuple[tuple[TopicParts, ...], int]
-"""What a member says to have had, and since which generation."""
+"""The partitions that a member claims to have owned, and the generation that assigned them."""
 
 
 class Numbering:
     """The members and topics of one assignment.
 
-    starts: topic t has the partitions numbered `starts[t]` up to `starts[t + 1]`. subscriptions:
-    which member wants which topics.
+    starts: topic t has the partitions numbered `starts[t]` up to `starts[t + 1]`.
+    subscriptions: the topics of each member.
     """
 
     def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
         self.members = in_kafka_order(members)
-        self._said = [members[member] for member in self.members]
-        wanted = dict.fromkeys(said.topics for said in self._said)
-        names = dict.fromkeys(name for topics in wanted for name in topics)
+        self._subscriptions = [members[member] for member in self.members]
+        # each subscription once: many members share one
+        distinct = dict.fromkeys(member.topics for member in self._subscriptions)
+        names = dict.fromkeys(name for topics in distinct for name in topics)
         self.topics = sorted(
             (name for name in names if name in cluster and cluster[name].partitions > 0),
             key=java_string_order,
@@ -39,26 +39,26 @@ class Numbering:
         self.sizes = np.array([cluster[name].partitions for name in self.topics], np.int64)
         self.starts: Vector = starts_of(self.sizes)
         self.number_of = {name: number for number, name in enumerate(self.topics)}
-        # members that want the same share one row
-        rows = {topics: self._row(topics) for topics in wanted}
-        chosen = [rows[said.topics] for said in self._said]
+        numbers = {topics: self._topic_numbers(topics) for topics in distinct}
+        by_member = [numbers[member.topics] for member in self._subscriptions]
         self.subscriptions = Subscriptions(
-            starts_of(np.array([*map(len, chosen)], np.int64)),
-            np.concatenate([np.empty(0, np.int32), *chosen]),
+            starts_of(np.array([*map(len, by_member)], np.int64)),
+            np.concatenate([np.empty(0, np.int32), *by_member]),
         )
 
-    def claims(self, past: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
-        """Return what each member claims to have owned, by `past`, as far as it exists and is
-        subscribed to.
+    def claims(self, claim_of: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
+        """Return what each member claims to have owned, of partitions that exist.
+
+        Topics that no member subscribes to are left out. claim_of: reads a member's claim.
         """
         parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
         generations = []
-        for member, said in enumerate(self._said):
-            theirs, generation = past(said)
+        for member, subscription in enumerate(self._subscriptions):
+            claimed, generation = claim_of(subscription)
             generations.append(generation)
             parts += [
                 (member, self.number_of[topic], numbers)
-                for topic, numbers in theirs
+                for topic, numbers in claimed
                 if topic in self.number_of
             ]
         lengths = [len(numbers) for _, _, numbers in parts]
@@ -73,11 +73,11 @@ class Numbering:
         return OwnershipClaims(member_starts, partitions, np.array(generations, np.int32))
 
     def racks_or_none(self, cluster: Cluster) -> Racks | None:
-        """Return the racks of members and replicas; None where no member has one.
+        """Return the racks of members and replicas (KIP-881); None if no member has one.
 
-        Racks without a replica count as one.
+        All racks without a replica have one number, which matches no partition.
         """
-        if not any(said.rack_id for said in self._said):
+        if not any(member.rack_id for member in self._subscriptions):
             return None
         number_of: dict[str, int] = {}
         replicas = [
@@ -90,23 +90,27 @@ class Numbering:
         ]
         elsewhere = len(number_of)
         rack_of = [
-            number_of.get(said.rack_id, elsewhere) if said.rack_id else -1 for said in self._said
+            number_of.get(member.rack_id, elsewhere) if member.rack_id else -1
+            for member in self._subscriptions
         ]
         matches = np.zeros((int(self.starts[-1]), elsewhere + 1), np.bool_)
-        for place, rack in replicas:
-            matches[place, rack] = True
+        for partition, rack in replicas:
+            matches[partition, rack] = True
         return Racks(np.array(rack_of, np.int32), matches)
 
-    def given(self, owner: Vector) -> dict[str, Given]:
-        """Return an owner vector as each member's partitions, topics by name and numbers
-        ascending.
+    def to_given(self, owner: Vector) -> dict[str, Given]:
+        """Return the assignments of an owner vector: the member's number by partition, or -1.
+
+        Topics are in order of name, partitions in order of number.
         """
         shares: dict[str, list[TopicParts]] = {member: [] for member in self.members}
-        places = np.flatnonzero(owner >= 0)
-        places = places[np.argsort(owner[places], kind="stable")]
-        owners = owner[places]
-        topic_of = np.searchsorted(self.starts, places, side="right") - 1
-        partitions = (places - self.starts[topic_of]).tolist()
+        # Assigned partitions by owner; the stable sort keeps their order within an owner.
+        assigned = np.flatnonzero(owner >= 0)
+        assigned = assigned[np.argsort(owner[assigned], kind="stable")]
+        owners = owner[assigned]
+        topic_of = np.searchsorted(self.starts, assigned, side="right") - 1
+        partitions = (assigned - self.starts[topic_of]).tolist()
+        # A run is the partitions of one topic that have one owner; it becomes one TopicParts.
         firsts = np.flatnonzero(np.diff(owners, prepend=-1) | np.diff(topic_of, prepend=-1))
         runs = zip(
             owners[firsts].tolist(),
@@ -120,13 +124,16 @@ class Numbering:
             )
         return {member: Given(tuple(share)) for member, share in shares.items()}
 
-    def _row(self, topics: tuple[str, ...]) -> Vector:
+    def _topic_numbers(self, topics: tuple[str, ...]) -> Vector:
         known = (self.number_of[name] for name in dict.fromkeys(topics) if name in self.number_of)
         return np.array(sorted(known), np.int32)
 
 
 def in_kafka_order(members: Mapping[str, Subscription]) -> list[str]:
-    """Return the member ids in the order in which client-side assignors prefer them."""
+    """Return the member ids in the order of Kafka's client-side assignors.
+
+    Static members by instance id, then dynamic ones by member id.
+    """
 
     def rank(member: str) -> tuple[bool, bytes, bytes]:
         instance_id = members[member].instance_id

@@ -1,6 +1,4 @@
-"""The bytes of the embedded consumer protocol: subscriptions in JoinGroup, assignments in
-SyncGroup.
-"""
+"""The consumer protocol's bytes: subscriptions in JoinGroup, assignments in SyncGroup."""
 
 from apportion.member.assignors.interface import Given, Subscription, each_once, from_wire, to_wire
 from apportion.wire.codec import Buffer
@@ -11,26 +9,25 @@ from apportion.wire.records.consumer_protocol import (
 )
 
 
-def encode_subscription(said: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
-    """Return a member's ConsumerProtocolSubscription, topics in order.
+def encode_subscription(subscription: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
+    """Return the bytes of a ConsumerProtocolSubscription, topics in order.
 
-    Version 1 adds `owned`, 2 `generation`, 3 `rack_id`.
+    Version 1 adds `owned` (KIP-429), 2 `generation` (KIP-792), 3 `rack_id` (KIP-881).
     """
     value = ConsumerProtocolSubscription(
-        topics=tuple(sorted(said.topics)),
-        user_data=said.user_data,
-        owned_partitions=to_wire(each_once(said.owned)),
-        generation_id=said.generation,
-        rack_id=said.rack_id,
+        topics=tuple(sorted(subscription.topics)),
+        user_data=subscription.user_data,
+        owned_partitions=to_wire(each_once(subscription.owned)),
+        generation_id=subscription.generation,
+        rack_id=subscription.rack_id,
     )
     return consumer_serde.encode(value, version)
 
 
 def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscription:
-    """Return the subscription in a member's metadata. Raises DecodeError.
+    """Return the subscription in a member's JoinGroup metadata. Raises DecodeError.
 
-    A generation below -1 counts as none. instance_id: as the coordinator has it, since the bytes
-    lack it.
+    A generation below -1 counts as none. instance_id: from the coordinator, as the bytes lack it.
     """
     _, value = consumer_serde.decode(ConsumerProtocolSubscription, blob)
     return Subscription(
@@ -44,7 +41,7 @@ def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscri
 
 
 def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
-    """Return the ConsumerProtocolAssignment of what a member was given."""
+    """Return the bytes of a ConsumerProtocolAssignment, for SyncGroup."""
     value = ConsumerProtocolAssignment(
         assigned_partitions=to_wire(given.partitions), user_data=given.user_data
     )
@@ -52,7 +49,7 @@ def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> byt
 
 
 def decode_assignment(blob: Buffer) -> Given:
-    """Return what a member was given. Raises DecodeError."""
+    """Return the assignment in a SyncGroup response. Raises DecodeError."""
     _, value = consumer_serde.decode(ConsumerProtocolAssignment, blob)
     return Given(
         each_once(from_wire(value.assigned_partitions)),

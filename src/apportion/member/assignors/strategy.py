@@ -1,6 +1,4 @@
-"""Which assignors a classic member offers (partition.assignment.strategy), and the rebalance
-protocol they imply.
-"""
+"""The assignors of a classic member (partition.assignment.strategy), and their common protocol."""
 
 from collections.abc import Iterable
 
@@ -8,25 +6,28 @@ from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.assignors.interface import Assignor, Rebalance
 
 DEFAULT = ("range", "cooperative-sticky")
-"""As Kafka's own clients. Only eager rebalances are common to both: to be cooperative, name
-"cooperative-sticky" alone.
+"""The default of Kafka's clients. Only eager rebalances are common to both: for cooperative ones
+name "cooperative-sticky" alone.
 """
 
 METHODS = ("user_data", "assign", "on_assignment")
 
 
-def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
-    """Return the assignors in order of preference, each an object of its own. Raises ValueError."""
+def strategy(chosen: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
+    """Return the assignors of the setting, in order of preference. Raises ValueError.
+
+    A name stands for a new object, since an assignor may keep state of its member.
+    """
     listed = (
-        tuple(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,)
+        tuple(chosen) if isinstance(chosen, Iterable) and not isinstance(chosen, str) else (chosen,)
     )
-    assignors = tuple(_assignor(each) for each in listed)
+    assignors = tuple(_assignor(choice) for choice in listed)
     rebalance_of(assignors)
     return assignors
 
 
 def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
-    """Return the highest rebalance protocol that all of them support.
+    """Return the highest rebalance protocol that all assignors support (KIP-429).
 
     Raises ValueError if there is none, no assignor, or a name twice.
     """
@@ -41,44 +42,53 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
                 f"assignor {name!r} is named twice; a group votes for assignors by name, "
                 "so name each once"
             )
-    common = [way for way in Rebalance if all(way in assignor.rebalances for assignor in assignors)]
+    common = [
+        protocol
+        for protocol in Rebalance
+        if all(protocol in assignor.rebalances for assignor in assignors)
+    ]
     if not common:
-        ways = "; ".join(f"{assignor.name}: {_rebalance_names(assignor)}" for assignor in assignors)
+        protocols = "; ".join(
+            f"{assignor.name}: {_rebalance_names(assignor)}" for assignor in assignors
+        )
         raise ValueError(
-            f"assignors {', '.join(names)} have no way to rebalance in common ({ways}); "
+            f"assignors {', '.join(names)} have no rebalance protocol in common ({protocols}); "
             "leave one out"
         )
+    # KIP-429: members that are being upgraded offer both until the last one is cooperative
     return max(common)
 
 
-def _assignor(wanted: str | Assignor) -> Assignor:
-    if isinstance(wanted, str):
-        if "," in wanted:
-            names = tuple(name.strip() for name in wanted.split(",") if name.strip())
-            raise ValueError(f"there is no assignor {wanted!r}: give several as a tuple, {names}")
-        if wanted not in CLIENT_ASSIGNORS:
+def _assignor(choice: str | Assignor) -> Assignor:
+    if isinstance(choice, str):
+        if "," in choice:
+            # other clients take partition.assignment.strategy as one text with commas
+            names = tuple(name.strip() for name in choice.split(",") if name.strip())
+            raise ValueError(f"there is no assignor {choice!r}: give several as a tuple, {names}")
+        if choice not in CLIENT_ASSIGNORS:
             raise ValueError(
-                f"there is no assignor {wanted!r}: give one of "
+                f"there is no assignor {choice!r}: give one of "
                 f"{', '.join(CLIENT_ASSIGNORS)}, or an Assignor object"
             )
-        return CLIENT_ASSIGNORS[wanted]()
-    if isinstance(wanted, type) and hasattr(wanted, "assign"):
+        return CLIENT_ASSIGNORS[choice]()
+    # a common mistake: the class instead of an object
+    if isinstance(choice, type) and hasattr(choice, "assign"):
         raise ValueError(
-            f"the class {wanted.__name__} is no assignor: give a name, or an object, "
-            f"{wanted.__name__}()"
+            f"the class {choice.__name__} is no assignor: give a name, or an object, "
+            f"{choice.__name__}()"
         )
-    if not hasattr(wanted, "assign"):
+    if not hasattr(choice, "assign"):
         raise ValueError(
-            f"{wanted!r} is no assignor: give a name, or an object with the methods of "
+            f"{choice!r} is no assignor: give a name, or an object with the methods of "
             "apportion's Assignor"
         )
-    _check_interface(wanted)
-    return wanted
+    _check_interface(choice)
+    return choice
 
 
 def _check_interface(assignor: object) -> None:
     """Raise ValueError unless the assignor has a name, rebalance protocols and every method."""
-    kind, name, ways = (
+    kind, name, protocols = (
         type(assignor).__name__,
         getattr(assignor, "name", ""),
         getattr(assignor, "rebalances", None),
@@ -89,13 +99,15 @@ def _check_interface(assignor: object) -> None:
         )
     if not isinstance(name, str):
         raise ValueError(
-            f"the name of the assignor {kind} must be a text, for which all its members "
+            f"the name of the assignor {kind} must be a string, for which all its members "
             f"vote, not {name!r}"
         )
-    if not isinstance(ways, tuple | list) or not all(isinstance(way, Rebalance) for way in ways):
+    if not isinstance(protocols, tuple | list) or not all(
+        isinstance(protocol, Rebalance) for protocol in protocols
+    ):
         raise ValueError(
             f"the `rebalances` of the assignor {kind} must be a tuple such as "
-            f"(Rebalance.COOPERATIVE,), not {ways!r}"
+            f"(Rebalance.COOPERATIVE,), not {protocols!r}"
         )
     for method in METHODS:
         if not callable(getattr(assignor, method, None)):
@@ -106,4 +118,4 @@ def _check_interface(assignor: object) -> None:
 
 
 def _rebalance_names(assignor: Assignor) -> str:
-    return " and ".join(way.name.lower() for way in assignor.rebalances) or "none"
+    return " and ".join(protocol.name.lower() for protocol in assignor.rebalances) or "none"

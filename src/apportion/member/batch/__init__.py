@@ -1,1 +1,1 @@
-"""The rule of members that work in batches, such as a Spark query."""
+"""Members that read in micro-batches, such as Spark queries: which batch comes next."""

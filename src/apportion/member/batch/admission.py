@@ -119,6 +119,7 @@ class GroupAdmission:
         is_own = previous == self.last_planned
         if is_own and not previous.question_number and previous != self._confirmed:
             if missing := sinks_without_report(previous, report):
+                # A sink whose writer was not called would miss these records for good.
                 yield Note(
                     "warning",
                     f"the last batch was not given to {sink_names(missing)}: the writers "
@@ -134,6 +135,7 @@ class GroupAdmission:
             # The user gives the group to a query whose sinks have changed since the last batch.
             return (yield from self._leave_and_ask(previous, report, report.sinks))
         if is_own and previous.question_number:
+            # This process is alive, so a writer that was called has reported.
             refuse_silent_writers(self._awaited_sinks, report)
         sinks = report.sinks if previous.sinks is None else previous.sinks
         self.commit_metadata = metadata_of(sinks)
@@ -145,6 +147,7 @@ class GroupAdmission:
             and not sinks
             and previous.question_number < NO_ANSWER_COUNTS_FROM
         ):
+            # The earlier process may have died before its writers were called.
             yield Note(
                 "warning",
                 "no writer has reported which table it writes to; they are asked again, with "
@@ -158,6 +161,7 @@ class GroupAdmission:
         except AnotherSink as refused:
             if is_own:
                 raise
+            # The report is as old as the question: the user may have changed the writers since.
             yield Note(
                 "warning",
                 "the writers are asked again, with another empty batch, since this query "
@@ -227,6 +231,7 @@ class GroupAdmission:
             yield from self._adopt_group(sinks, stored)
         else:
             if is_new and stored and not previous.ranges:
+                # Without a position of its own the query would go on where the members are.
                 yield from self._await_claim(sinks)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
 

@@ -1,7 +1,7 @@
-"""The queries of the batch rule to its membership, to the cluster and to the query's writers.
+"""What `BatchPlanner` asks its membership, the cluster and the query's writers.
 
-Each query is a value. The rule yields one and is sent the answer, or has an exception thrown in;
-the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.
+Each query is a value. The planner is a generator that yields one and is sent the answer, or has an
+exception thrown in; the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.
 """
 
 from collections.abc import Generator, Mapping
@@ -17,10 +17,7 @@ T = TypeVar("T")
 
 
 class NotReady(Exception):
-    """The next batch cannot be planned now: no assignment yet, or no answer.
-
-    The next attempt may succeed.
-    """
+    """The next batch cannot be planned now; a later attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,9 @@ class ReadMembership:
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeout:
-    """Read the session timeout in ms (group.consumer.session.timeout.ms, or session.timeout.ms).
-    Answer: int.
+    """Read the session timeout in ms. Answer: int.
+
+    group.consumer.session.timeout.ms of the broker, or session.timeout.ms of a classic member.
     """
 
 
@@ -76,9 +74,9 @@ class ResolveTopicNames:
 
 @dataclass(frozen=True, slots=True)
 class AdoptAssignment:
-    """Tell the member that exactly `target` is in use from now on.
+    """Report to the member that exactly `target` is in use from now on (`Adopted`).
 
-    Answer: View, once the member knows.
+    Answer: View, after the member has taken the event.
     """
 
     incarnation: int
@@ -165,7 +163,7 @@ Query = (
     | Note
 )
 QueryGenerator = Generator[Query, Any, T]
-"""A rule that asks on its way to a T. `Note` is a line for the log; its answer is None."""
+"""A generator that yields queries and returns a T. `Note` is a log line; its answer is None."""
 
 
 class MembershipSnapshot(NamedTuple):

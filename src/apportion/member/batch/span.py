@@ -97,8 +97,8 @@ class Span(NamedTuple):
 
     def end_or_none(self, partition: TopicIdPartition) -> int | None:
         """Return the offset after the last one of the partition; None if it is not in the span."""
-        bounds = self.ranges.get(partition)
-        return None if bounds is None else bounds[1]
+        offset_range = self.ranges.get(partition)
+        return None if offset_range is None else offset_range[1]
 
     def end_offsets(self) -> dict[TopicIdPartition, int]:
         """Return, by partition, the offset at which the next batch begins."""
@@ -178,7 +178,8 @@ def parse_span(offset: Any) -> Span:
             offset = json.loads(offset)
         except ValueError as error:
             raise SpanError(f"an offset must be JSON: {error}") from None
-    version = _mapping(offset, "the offset").get("v", FORMAT)
+    version = _require_object(offset, "the offset").get("v", FORMAT)
+    # in Python True equals 1
     if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
         raise SpanError(
             f"this offset has format {version!r}; this version reads formats {FORMAT} and "
@@ -188,58 +189,59 @@ def parse_span(offset: Any) -> Span:
     # a question has null instead of sinks, and its number
     is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
     has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
-    _keys(
+    _require_keys(
         offset,
         "the offset",
         QUESTION_KEYS if is_question else UNCLAIMED_KEYS if has_unclaimed else KEYS[version],
     )
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
-    topics = _mapping(offset["topics"], "topics")
+    topics = _require_object(offset["topics"], "topics")
     ranges: dict[TopicIdPartition, tuple[int, int]] = {}
     for topic, entry in topics.items():
-        topic_id = _entry_id(topic, entry, "span")
-        for number, bounds in _mapping(
+        topic_id = _parse_topic_id(topic, entry, "span")
+        for number, offset_range in _require_object(
             entry["span"], f"the offset ranges of topic {topic!r}"
         ).items():
-            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(
-                topic, number, bounds
+            ranges[TopicIdPartition(topic, topic_id, _parse_partition(topic, number))] = (
+                _parse_range(topic, number, offset_range)
             )
     span = sorted_span(offset["id"], ranges)
     if is_question:
         return span._replace(
-            question_number=_number(offset["asks"]), unclaimed=_unclaimed(offset["nameless"])
+            question_number=_parse_question_number(offset["asks"]),
+            unclaimed=_parse_unclaimed(offset["nameless"]),
         )
     if has_unclaimed:
         return span._replace(
-            sinks=_sinks(offset["sinks"]), unclaimed=_unclaimed(offset["nameless"])
+            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["nameless"])
         )
-    return span if version == FORMAT else span._replace(sinks=_sinks(offset["sinks"]))
+    return span if version == FORMAT else span._replace(sinks=_parse_sinks(offset["sinks"]))
 
 
-def _entry_id(topic: str, entry: Any, what: str) -> TopicId:
-    _keys(entry, f"topic {topic!r}", ("id", what))
+def _parse_topic_id(topic: str, entry: Any, what: str) -> TopicId:
+    _require_keys(entry, f"topic {topic!r}", ("id", what))
     if not isinstance(entry["id"], str):
         raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
     return topic_id_bytes(entry["id"])
 
 
-def _sinks(value: Any) -> tuple[str, ...]:
+def _parse_sinks(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise SpanError(f"the sinks must be a JSON array of strings or null, not {value!r}")
     return tuple(value)
 
 
-def _number(value: Any) -> int:
+def _parse_question_number(value: Any) -> int:
     if type(value) is not int or value <= 0:
         raise SpanError(f"the number of a question must be an integer from 1 on, not {value!r}")
     return value
 
 
-def _unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
+def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     unclaimed = []
-    for topic, entry in _mapping(value, "nameless").items():
-        topic_id, numbers = _entry_id(topic, entry, "partitions"), entry["partitions"]
+    for topic, entry in _require_object(value, "nameless").items():
+        topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(numbers, list | tuple) or not all(
             type(number) is int and number >= 0 for number in numbers
         ):
@@ -251,38 +253,38 @@ def _unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     return tuple(sorted(unclaimed))
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _require_object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise SpanError(f"{what} must be a JSON object, not {value!r}")
     return value
 
 
-def _keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
-    if tuple(sorted(_mapping(value, what))) != keys:
+def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
+    if tuple(sorted(_require_object(value, what))) != keys:
         raise SpanError(
             f"{what} must have exactly the keys {', '.join(keys)}, not "
             f"{', '.join(sorted(value)) or 'none'}"
         )
 
 
-def _partition(topic: str, number: str) -> int:
+def _parse_partition(topic: str, number: str) -> int:
     if not number.isascii() or not number.isdigit() or str(int(number)) != number:
         raise SpanError(f"{number!r} is not a partition of topic {topic!r}")
     return int(number)
 
 
-def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
+def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
     is_pair = (
-        isinstance(bounds, list | tuple)
-        and len(bounds) == 2
-        and all(type(bound) is int for bound in bounds)
+        isinstance(offset_range, list | tuple)
+        and len(offset_range) == 2
+        and all(type(bound) is int for bound in offset_range)
     )
-    if not is_pair or not 0 <= bounds[0] <= bounds[1]:
+    if not is_pair or not 0 <= offset_range[0] <= offset_range[1]:
         raise SpanError(
             f"partition {number} of topic {topic!r} must have a range [from, to] with 0 <= from "
-            f"<= to, not {bounds!r}"
+            f"<= to, not {offset_range!r}"
         )
-    return bounds[0], bounds[1]
+    return offset_range[0], offset_range[1]
 
 
 class RangeAdmission(NamedTuple):
@@ -306,7 +308,7 @@ def lowest_admitted(start: int, fence: int) -> int:
 
 def admit_range(
     partition: TopicIdPartition,
-    bounds: tuple[int, int],
+    offset_range: tuple[int, int],
     fence: int | None,
     *,
     is_unclaimed: bool = False,
@@ -318,7 +320,7 @@ def admit_range(
     at which the range starts was committed for this sink; without a fence such a range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
     """
-    start, to = bounds
+    start, to = offset_range
     if fence is None:
         # A start that was not committed for this sink may skip records that it never got.
         if is_unclaimed and fail_on_data_loss:
@@ -337,12 +339,12 @@ def admit(
     return {
         partition: admit_range(
             partition,
-            bounds,
+            offset_range,
             fences.get(partition),
             is_unclaimed=partition in batch.unclaimed,
             fail_on_data_loss=fail_on_data_loss,
         )
-        for partition, bounds in batch.ranges.items()
+        for partition, offset_range in batch.ranges.items()
     }
 
 

@@ -1,7 +1,7 @@
-"""A classic group as DescribeGroups shows it: each member's partitions, and those that nobody has.
+"""A classic group in a DescribeGroups response: each member's partitions, and unassigned ones.
 
-A cooperative leader assigns a partition that changes hands in two steps (KIP-429): to nobody in the
-generation that revokes it, and to its new owner in the next. So in a stable group without
+A cooperative leader assigns a partition to a new owner in two steps (KIP-429): to no member in the
+generation that revokes it, and to the new owner in the next. So in a stable group without
 unassigned partitions no rebalance is outstanding.
 """
 
@@ -19,7 +19,7 @@ STABLE = "Stable"
 
 
 class DescribedAssignment(NamedTuple):
-    """The group's assignment, as far as the queried topics go.
+    """A classic group's assignment of some topics, from DescribeGroups.
 
     by_member: by member id. unassigned: partitions of these topics that no member has.
     """
@@ -30,25 +30,27 @@ class DescribedAssignment(NamedTuple):
 
 
 def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> DescribedAssignment:
-    """Decode the assignments of a described group.
+    """Decode the assignments in a DescribeGroups response, as far as these topics go.
 
-    A member whose assignment cannot be decoded has nothing.
+    A member whose assignment cannot be decoded has none.
     """
-    given = {member.member_id: _held(member.member_assignment, topics) for member in group.members}
-    all_of_them = assignment(
+    by_member = {
+        member.member_id: _decode(member.member_assignment, topics) for member in group.members
+    }
+    partitions = assignment(
         IdPartition(topic.id, number)
         for topic in topics.values()
         for number in range(topic.partitions)
     )
-    taken = dict.fromkeys(partition for held in given.values() for partition in held)
+    assigned = dict.fromkeys(partition for own in by_member.values() for partition in own)
     return DescribedAssignment(
         group.group_state == STABLE,
-        given,
-        tuple(partition for partition in all_of_them if partition not in taken),
+        by_member,
+        tuple(partition for partition in partitions if partition not in assigned),
     )
 
 
-def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
+def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:
@@ -64,7 +66,8 @@ def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
 def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -> bool:
     """Return whether a member with this subscription may be assigned one of these topics.
 
-    True for a subscription that cannot be decoded.
+    Asked of the other members before a Spark query joins. True for a subscription that cannot be
+    decoded.
     """
     try:
         return any(topic in topics for topic in decode_subscription(subscription).topics)
@@ -73,8 +76,12 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
 
 
 def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member already holds what the group's newest target assigns it."""
+    """Return whether the member owns already what the group's newest target assigns it.
+
+    group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
+    """
     if isinstance(group, DescribedAssignment):
+        # KIP-429: a partition that changes hands is unassigned for one generation.
         return (
             group.is_stable
             and not group.unassigned
@@ -82,12 +89,10 @@ def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) 
         )
     for member in group.members:
         if member.member_id == view.member_id:
-            current = (
+            is_current = (
                 group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
             )
-            target, given = (
-                from_wire(member.target_assignment.topic_partitions),
-                from_wire(member.assignment.topic_partitions),
-            )
-            return current and target == given == view.target
+            target = from_wire(member.target_assignment.topic_partitions)
+            assigned = from_wire(member.assignment.topic_partitions)
+            return is_current and target == assigned == view.target
     return False

@@ -1,8 +1,7 @@
-"""The leader's part of a classic rebalance: decode subscriptions, run the assignor, check and
-encode its answer.
+"""The leader's part of a classic rebalance: decode subscriptions, assign, check and encode.
 
 Pure: subscriptions and topic metadata in, one encoded assignment for every member out. A member
-that gets nothing is sent an empty assignment, as some clients take missing bytes for an error. An
+without partitions is sent an empty assignment, as some clients take missing bytes for an error. An
 assignor that has to ask the cluster first is a generator, and stays pending between its queries.
 """
 
@@ -23,15 +22,16 @@ from apportion.wire.messages.join_group import JoinGroupResponseMember
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 
 T = TypeVar("T")
-# it never gives away what another still has, and knows better than the check whose word is stale
 TRUSTED = "cooperative-sticky"
+"""The assignor whose assignments are not checked: it knows by generations whose claim is stale, and
+never assigns what another member still owns.
+"""
 
 
 class GroupSubscription(NamedTuple):
     """The decoded subscriptions of all members, by member id.
 
-    unreadable: one sentence for each subscription that cannot be decoded; its member counts as
-    subscribed to nothing.
+    unreadable: one sentence for each subscription that cannot be decoded; its member has no topics.
     """
 
     members: dict[str, Subscription]
@@ -41,7 +41,9 @@ class GroupSubscription(NamedTuple):
     def topics(self) -> tuple[str, ...]:
         """All subscribed topics, in order of name."""
         return tuple(
-            sorted(dict.fromkeys(topic for said in self.members.values() for topic in said.topics))
+            sorted(
+                dict.fromkeys(topic for member in self.members.values() for topic in member.topics)
+            )
         )
 
 
@@ -49,12 +51,15 @@ def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> Grou
     """Decode the subscriptions in a leader's JoinGroup response."""
     members: dict[str, Subscription] = {}
     unreadable = []
-    for one in joined:
+    for member in joined:
         try:
-            members[one.member_id] = decode_subscription(one.metadata, one.group_instance_id)
+            members[member.member_id] = decode_subscription(
+                member.metadata, member.group_instance_id
+            )
         except DecodeError as error:
-            members[one.member_id] = Subscription((), instance_id=one.group_instance_id)
-            unreadable.append(f"the subscription of {one.member_id!r} cannot be read: {error}")
+            # One broken member must not stop the rebalance of the others.
+            members[member.member_id] = Subscription((), instance_id=member.group_instance_id)
+            unreadable.append(f"the subscription of {member.member_id!r} cannot be read: {error}")
     return GroupSubscription(members, tuple(unreadable))
 
 
@@ -70,33 +75,32 @@ class EncodedAssignments(NamedTuple):
 
 
 class PendingAssignment:
-    """An assignor's generator, paused at a query to the cluster. query: what it asks now."""
+    """An assignor's generator, paused at `query`, which the cluster has to answer."""
 
     def __init__(
         self,
         assignor: Assignor,
-        asking: AssignmentQueries,
+        queries: AssignmentQueries,
         members: Mapping[str, Subscription],
         checks: bool,
     ) -> None:
         self.query: Any = None
         self._assignor = assignor
-        self._queries = asking
+        self._queries = queries
         self._members = members
         self._checks = checks
 
     def resume(self, answer: Any, cluster: Cluster) -> EncodedAssignments | None:
-        """Send the answer (None at first).
-
-        Return the assignments, or None if there is another query.
+        """Send the answer (None at first); return the assignments, or None for another query.
 
         Raises Refused as `assign_partitions` does.
         """
         return self._advance(lambda: self._queries.send(answer), cluster)
 
     def fail(self, error: Unanswerable | Refused, cluster: Cluster) -> EncodedAssignments | None:
-        """Tell the assignor that the query has no answer: Unanswerable for now, Refused for
-        good.
+        """Throw an error into the assignor, whose query cannot be answered; return as `resume`.
+
+        error: Unanswerable for now, Refused for good.
         """
         return self._advance(lambda: self._queries.throw(error), cluster)
 
@@ -104,7 +108,9 @@ class PendingAssignment:
         try:
             self.query = step()
         except StopIteration as end:
-            return _plan(self._assignor, cluster, self._members, end.value, checks=self._checks)
+            return _check_and_encode(
+                self._assignor, cluster, self._members, end.value, checks=self._checks
+            )
         except Exception as error:
             raise assignor_failure(self._assignor, error) from error
         return None
@@ -113,59 +119,63 @@ class PendingAssignment:
 def assign_partitions(
     assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
 ) -> EncodedAssignments | PendingAssignment:
-    """Run the assignor; return its checked, encoded assignments, or what is pending.
+    """Run the leader's assignor; return its assignments for SyncGroup, or what is pending.
 
-    checks: members keep their partitions while they rejoin, so none may be assigned to another
-    member yet.
-    Raises Refused, naming partition and member, where the assignor fails or breaks the contract.
+    checks: under the cooperative protocol members keep their partitions while they rejoin, so none
+    may be assigned to another member yet (KIP-429).
+    Raises Refused, naming partition and member, if the assignor fails or breaks its contract.
     """
     answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
     if isinstance(answer, Generator):
-        inquiry = PendingAssignment(assignor, answer, members, checks)
-        return inquiry.resume(None, cluster) or inquiry
-    return _plan(assignor, cluster, members, answer, checks=checks)
+        pending = PendingAssignment(assignor, answer, members, checks)
+        return pending.resume(None, cluster) or pending
+    return _check_and_encode(assignor, cluster, members, answer, checks=checks)
 
 
-def _plan(
+def _check_and_encode(
     assignor: Assignor,
     cluster: Cluster,
-    said: Mapping[str, Subscription],
+    members: Mapping[str, Subscription],
     given: dict[str, Given],
     *,
     checks: bool,
 ) -> EncodedAssignments:
-    check_given(cluster, said, given)
+    check_given(cluster, members, given)
+    # Two members may claim a partition; only the assignor knows which claim is stale (KIP-792).
     if checks and assignor.name != TRUSTED:
-        check_cooperative(said, given)
+        check_cooperative(members, given)
     return EncodedAssignments(
         tuple(
             SyncGroupRequestAssignment(
                 member_id=member, assignment=encode_assignment(given.get(member, Given()))
             )
-            for member in said
+            for member in members
         ),
-        has_pending_revocation=checks and has_pending_revocation(said, given),
+        has_pending_revocation=checks and has_pending_revocation(members, given),
     )
 
 
 def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
-    """Return whether a partition that a member owns is assigned to nobody, until that member
-    revokes it.
+    """Return whether a partition that a member owns is assigned to no member (KIP-429).
+
+    A cooperative assignor leaves it out until its owner has revoked it and rejoined.
     """
-    taken = {pair: None for share in given.values() for pair in partitions_of(share.partitions)}
-    return any(pair not in taken for said in members.values() for pair in partitions_of(said.owned))
+    assigned = {pair: None for own in given.values() for pair in partitions_of(own.partitions)}
+    return any(
+        pair not in assigned for member in members.values() for pair in partitions_of(member.owned)
+    )
 
 
-def call_assignor(assignor: Assignor, question: Callable[[], T]) -> T:
-    """Call an assignor, turning whatever it raises into Refused: it may be foreign code."""
+def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:
+    """Call an assignor's method; raise Refused for any exception: it may be foreign code."""
     try:
-        return question()
+        return call()
     except Exception as error:
         raise assignor_failure(assignor, error) from error
 
 
 def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
-    """Return an assignor's exception as Refused; one that it raised as Refused stays as it is."""
+    """Return an assignor's exception as Refused, which ends the membership."""
     if isinstance(error, Refused):
         return error
     return Refused(

@@ -1,7 +1,8 @@
 """Topic metadata of a classic member, and when to ask for it again.
 
-The classic protocol names topics; ids tell a recreated topic from its predecessor. The cache is
-only ever told, and keeps the name of every id it has seen: owned partitions must stay nameable.
+The classic protocol names topics; ids tell a recreated topic from its predecessor. The cache asks
+for nothing itself. It keeps the name of every id it has seen, since the partitions of a deleted
+topic may be owned still, and JoinGroup has to name them.
 """
 
 from collections.abc import Iterable
@@ -23,48 +24,53 @@ class TopicMetadataCache:
     """Names, ids and partition counts of topics, as of the last Metadata response."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, TopicDescription] = {}
+        self._topics: dict[str, TopicDescription] = {}
         self._names: dict[TopicId, str] = {}
 
-    def replace_topics(self, asked: Iterable[str], seen: Iterable[TopicDescription]) -> None:
-        """Replace what is known of the `asked` topics: those not in `seen` do not exist."""
-        for name in asked:
-            self._seen.pop(name, None)
-        for topic in seen:
-            self._seen[topic.name] = topic
-            self._names[topic.id] = topic.name
+    def replace_topics(self, requested: Iterable[str], found: Iterable[TopicDescription]) -> None:
+        """Replace the metadata of `requested` topics; those not in `found` do not exist."""
+        for name in requested:
+            self._topics.pop(name, None)
+        for topic in found:
+            self._topics[topic.name] = topic
+            self._names[topic.id] = topic.name  # never removed: see the module
 
     def topic_name(self, partition: IdPartition) -> str:
-        """Return the topic name of a partition that this cache made."""
+        """Return the topic name of a partition from `to_assignment`; the topic may be deleted."""
         return self._names[partition.topic_id]
 
     def was_recreated(self, partition: IdPartition) -> bool:
         """Return whether the topic was deleted and another one now has its name."""
-        seen = self._seen.get(self.topic_name(partition))
-        return seen is not None and seen.id != partition.topic_id
+        topic = self._topics.get(self.topic_name(partition))
+        return topic is not None and topic.id != partition.topic_id
 
     def to_assignment(self, parts: Iterable[TopicParts]) -> Assignment:
         """Return these partitions by their topics' current ids, without those that do not exist."""
-        flat = ((topic, number) for topic, numbers in parts for number in numbers)
+        pairs = ((topic, number) for topic, numbers in parts for number in numbers)
         return assignment(
-            IdPartition(self._seen[topic].id, number)
-            for topic, number in flat
-            if self._has(topic, number)
+            IdPartition(self._topics[topic].id, number)
+            for topic, number in pairs
+            if self._has_partition(topic, number)
         )
 
     def topic_ids(self) -> dict[str, TopicId]:
-        """Return the id of every topic that exists, as last seen."""
-        return {name: seen.id for name, seen in self._seen.items()}
+        """Return the ids of all topics that exist, by name."""
+        return {name: topic.id for name, topic in self._topics.items()}
 
     def topic_ids_of(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
-        """Return the current ids of these topics, as far as they exist."""
-        return {topic: seen.id for topic, _ in parts if (seen := self._seen.get(topic)) is not None}
+        """Return the current ids of the topics in `parts` that exist, by name."""
+        return {
+            name: topic.id for name, _ in parts if (topic := self._topics.get(name)) is not None
+        }
 
     def is_missing_any(self, parts: Iterable[TopicParts]) -> bool:
-        """Return whether any of these partitions does not exist, or is not known to the broker that
-        was asked.
+        """Return whether one of these partitions is not in the metadata.
+
+        It does not exist, or the broker that was asked does not know it yet.
         """
-        return any(not self._has(topic, number) for topic, numbers in parts for number in numbers)
+        return any(
+            not self._has_partition(topic, number) for topic, numbers in parts for number in numbers
+        )
 
     def exceeds_any(self, parts: Iterable[TopicParts], names: Iterable[str]) -> bool:
         """Return whether a named topic that exists has fewer partitions than in `parts`."""
@@ -76,24 +82,24 @@ class TopicMetadataCache:
             for number in numbers
         )
 
-    def to_topic_parts(self, held: Assignment) -> tuple[TopicParts, ...]:
-        """Return the partitions by topic name, in order.
+    def to_topic_parts(self, owned: Assignment) -> tuple[TopicParts, ...]:
+        """Return the partitions by topic name, in order, as JoinGroup claims them.
 
-        A topic and its recreated namesake count as one.
+        A deleted topic and the one recreated under its name count as one.
         """
-        return by_topic((self.topic_name(partition), partition.partition) for partition in held)
+        return by_topic((self.topic_name(partition), partition.partition) for partition in owned)
 
     def topic_shapes(self, names: Iterable[str]) -> dict[str, TopicShape]:
-        """Return the named topics that exist, in the form that an assignor takes."""
+        """Return the named topics that exist, as an assignor gets them."""
         return {
             name: TopicShape(topic.partitions, topic.racks)
             for name in names
-            if (topic := self._seen.get(name)) is not None
+            if (topic := self._topics.get(name)) is not None
         }
 
-    def _has(self, topic: str, number: int) -> bool:
-        seen = self._seen.get(topic)
-        return seen is not None and 0 <= number < seen.partitions
+    def _has_partition(self, topic: str, number: int) -> bool:
+        description = self._topics.get(topic)
+        return description is not None and 0 <= number < description.partitions
 
 
 class MetadataRefresh:
@@ -108,25 +114,24 @@ class MetadataRefresh:
         self.not_before_ms = 0
 
     def take_answer(self, request_id: int) -> bool:
-        """Return whether `request_id` is the one in flight, and clear it if so."""
+        """Return whether `request_id` is the one in flight, which is answered then."""
         if self.in_flight is None or request_id != self.in_flight.request_id:
             return False
         self.in_flight = None
         return True
 
     def schedule(self, now: Instant, wait_ms: int) -> None:
-        """Drop what is in flight, and send nothing for `wait_ms`."""
+        """Ignore the answer to the request in flight, and send none for `wait_ms`."""
         self.in_flight, self.not_before_ms = None, now.mono_ms + wait_ms
 
     def start(
-        self, request_id: int, names: tuple[str, ...], question: Any
+        self, request_id: int, names: tuple[str, ...], query: Any
     ) -> FetchMetadata | QueryCluster:
-        """Return the next request: the assignor's query if there is one, since the generation waits
-        for it.
+        """Return the next request: the assignor's query, else for the metadata of topics.
+
+        The query goes first, since the generation waits for it. query: None if there is none.
         """
         self.in_flight = (
-            FetchMetadata(request_id, names)
-            if question is None
-            else QueryCluster(request_id, question)
+            FetchMetadata(request_id, names) if query is None else QueryCluster(request_id, query)
         )
         return self.in_flight

@@ -12,9 +12,10 @@ from apportion.topics import IdPartition
 
 
 class OwnedPartitions:
-    """target: what the owner is to use, None before the first assignment. owned: what it uses.
+    """The partitions of one incarnation of a classic member.
 
-    claimed: `owned_partitions` of the last JoinGroup.
+    target: what the owner is to use, None before the first assignment. owned: what it uses.
+    claimed: the owned partitions in the last JoinGroup.
     """
 
     def __init__(self) -> None:
@@ -23,16 +24,18 @@ class OwnedPartitions:
         self.claimed: Assignment = ()
 
     def claim(self) -> Assignment:
-        """Return all partitions that are in use or may be at any moment, and remember them as
-        claimed.
+        """Return the partitions that the next JoinGroup claims, and remember them.
+
+        These are all that the owner uses or may begin to use at any moment.
         """
         self.claimed = owned_or_offered(self.owned, self.target)
         return self.claimed
 
     @property
     def has_freed_partitions(self) -> bool:
-        """Whether the last JoinGroup claimed partitions that are free by now, and others may wait
-        for.
+        """Whether the last JoinGroup claimed partitions that are free by now.
+
+        Other members may wait for them.
         """
         return bool(minus(self.claimed, owned_or_offered(self.owned, self.target)))
 
@@ -42,32 +45,26 @@ class OwnedPartitions:
         return MembershipState.STABLE if self.owned == self.target else MembershipState.RECONCILING
 
     def set_target(self, incarnation: int, target: Assignment) -> list[Offer]:
-        """Set the target; return the offer for the owner, or nothing if the target is unchanged."""
-        before, self.target = self.target, target
-        return (
-            []
-            if target == before
-            else [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
-        )
+        """Set the target; return the offer to the owner, or [] if the target is unchanged."""
+        last_target, self.target = self.target, target
+        if target == last_target:
+            return []
+        return [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
 
     def restrict_target(
         self, incarnation: int, may_keep: Callable[[IdPartition], bool]
     ) -> list[Offer]:
-        """Reduce the target to the partitions that may be kept.
-
-        Return the offer as `set_target` does.
-        """
+        """Reduce the target to the partitions that may be kept; return as `set_target` does."""
         return self.set_target(
             incarnation, tuple(partition for partition in self.target or () if may_keep(partition))
         )
 
     def adopt(self, adopted: Assignment) -> bool:
-        """Record what the owner uses now.
+        """Record what the owner uses now; return whether it was accepted.
 
-        Return False, changing nothing, if it was not or is no longer offered.
-
-        An offer that was withdrawn may belong to another member by now.
+        False if a partition was not or is no longer offered: it may be another member's by now.
         """
+        # What is owned already may be kept, even if the target revokes it: revocation takes time.
         if self.target is None or minus(minus(adopted, self.owned), self.target):
             return False
         self.owned = adopted

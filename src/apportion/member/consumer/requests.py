@@ -51,7 +51,7 @@ class HeartbeatBuilder:
     def require_full(self) -> None:
         """Make the next heartbeat a full one.
 
-        After an error or a lost response nobody knows which fields the coordinator has.
+        After an error or a lost response it is unknown which fields the coordinator has.
         """
         self._last_sent = None
 

@@ -1,1 +1,1 @@
-"""A member of a Kafka Streams group on the classic protocol."""
+"""A member of a Kafka Streams group on the classic protocol: its state machine and its assignor."""

@@ -1,8 +1,9 @@
 """The assignor named "stream": a Kafka Streams member's part in the classic protocol.
 
-It translates the group's bytes to the values of `streams/` and back, and remembers what must be
-sent again: the metadata version that the group uses, the process's state of each task, and the last
-assignment.
+It translates the group's bytes to the values of `streams/` and back, and keeps what the next
+JoinGroup has to carry: the metadata version that the group uses, the process's state of each task,
+and the last assignment. Streams groups of KIP-1071 have a protocol of their own and no such
+assignor.
 `streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the assignment.
 """
 
@@ -60,16 +61,16 @@ NEWEST_RELEASE = "4.3"
 ENDS = {
     AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Farewell(
         Code.UNKNOWN_TOPIC_OR_PARTITION,
-        "source topics are missing, of {sources}: make them, and start again",
+        "source topics are missing, of {sources}: create them, and start again",
     ),
     AssignorError.ASSIGNMENT_ERROR: Farewell(
         Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
     ),
     AssignorError.SHUTDOWN_REQUESTED: Farewell(
-        Code.INVALID_REQUEST, "an instance has asked all to shut down"
+        Code.INVALID_REQUEST, "an instance has asked all instances to shut down"
     ),
 }
-"""The errors of an assignment that end the member that hears them, and with what."""
+"""The error codes of an assignment that end the member, by the error with which it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,10 @@ class StreamsSettings:
 
 @dataclass(frozen=True, slots=True)
 class TaskShare:
-    """The tasks assigned to one consumer: active tasks with the partitions they read, standby tasks
-    likewise.
+    """The tasks assigned to one consumer, with the partitions that they read.
 
-    generation: in which they were assigned; -1: none. used: the metadata version of that
-    assignment.
+    active, standby: partitions by task. generation: in which they were assigned; -1: none.
+    used: the metadata version of that assignment.
     active_hosts, standby_hosts: which host answers interactive queries for which source partitions.
     """
 
@@ -122,8 +122,11 @@ class TaskShare:
 class StreamsAssignor:
     """The assignor of one Kafka Streams consumer.
 
-    wall_ms: the time of the present step. offset_sums: the process's state, as reported in the
+    member_id: of the consumer. wall_ms: the time of the present step.
+    offset_sums: the process's local state by task (`TaskOffsetSums`), as reported in the
     incarnation `sums_incarnation`.
+    used: the metadata version of the next subscription. error: the code that it carries.
+    tasks: the last assignment. notes: warnings for the log of the present step.
     """
 
     name = NAME
@@ -131,7 +134,7 @@ class StreamsAssignor:
     def __init__(
         self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
     ) -> None:
-        """incarnation: returns the member's present incarnation."""
+        """incarnation: a function that returns the member's present incarnation."""
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
@@ -149,27 +152,27 @@ class StreamsAssignor:
         self.notes: list[str] = []
         self._sent_version = self.used
         self._unique = 0
-        # it has joined again for its endpoint, which is still not known
+        # it has rejoined to announce its endpoint, which the group does not know yet
         self._has_rejoined_for_endpoint = False
-        # its plan for the present generation is in a lower version than all understand
+        # as the leader it has assigned in a lower version than all members support
         self._leads_unfinished = False
 
     def forget_shutdown(self) -> None:
         """Forget a shutdown request (KIP-671), since the membership is over."""
         self.error = AssignorError.NONE
 
-    # what a member says
+    # the member's subscription
 
     def user_data(self, topics: tuple[str, ...]) -> bytes:
-        """Return the encoded SubscriptionInfo, in the version that the group uses as far as is
-        known.
+        """Return the encoded SubscriptionInfo for JoinGroup, in the version that the group uses.
 
         From version 8 on, no two in a row are equal (`uniqueField`): the coordinator would answer
         an unchanged JoinGroup with the present assignment.
         """
         settings = self.settings
-        self._unique = (self._unique + 129) % 256 - 128
+        self._unique = (self._unique + 129) % 256 - 128  # the next int8, after 127 comes -128
         self._sent_version, self._leads_unfinished = self.used, False
+        # versions 1 and 2 have no field for the newest supported version
         supported = -1 if self.used < 3 else settings.release.newest_version
         return encode_subscription(
             SubscriptionInfo(
@@ -177,42 +180,42 @@ class StreamsAssignor:
                 supported=supported,
                 process_id=settings.process_id,
                 endpoint=settings.endpoint,
-                offset_sums=self._sums(),
+                offset_sums=self._offset_sums_to_report(),
                 unique=self._unique,
                 error=self.error,
                 tags=settings.tags,
             )
         )
 
-    def _sums(self) -> Mapping[TaskId, int]:
+    def _offset_sums_to_report(self) -> Mapping[TaskId, int]:
         """Return the offset sums to report; tasks that ran in an earlier incarnation no longer run.
 
         Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
         """
-        may_say = (
+        has_sums = (
             self.settings.release.newest_version >= OFFSET_SUMS_SINCE
             or Rebalance.COOPERATIVE not in self.rebalances
         )
-        if may_say and self.sums_incarnation == self._incarnation():
+        if has_sums and self.sums_incarnation == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 
-    # what a leader does
+    # the leader's assignment
 
     def assign(
         self, cluster: Cluster, members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
-        """Assign all tasks, as the leader.
+        """Assign all tasks, as the leader; yield queries to the cluster.
 
-        A member that cannot be decoded or has another topology's topics gets nothing.
+        A member that cannot be decoded or has another topology's topics is assigned nothing.
         """
         settings = self.settings
-        wanted = settings.topology.source_topics
-        said = {
-            member: self._decode_member(member, subscription, wanted)
+        source_topics = settings.topology.source_topics
+        consumers = {
+            member: self._decode_member(member, subscription, source_topics)
             for member, subscription in sorted(members.items())
         }
-        mine = LeaderSettings(
+        leader = LeaderSettings(
             member_id=self.member_id,
             topology=settings.topology,
             release=settings.release,
@@ -220,64 +223,66 @@ class StreamsAssignor:
             configs=settings.policy,
             probing_interval_ms=settings.probing_interval_ms,
         )
-        exist = {name: shape.partitions for name, shape in cluster.items()}
-        plan: GroupAssignment = yield from assign_as_leader(mine, exist, said, self.wall_ms)
+        partition_counts = {name: shape.partitions for name, shape in cluster.items()}
+        plan: GroupAssignment = yield from assign_as_leader(
+            leader, partition_counts, consumers, self.wall_ms
+        )
         self.notes += plan.notes
         self._leads_unfinished = plan.upgrade_pending
-        return {member: _given(share) for member, share in plan.assignments.items()}
+        return {member: _encode_given(own) for member, own in plan.assignments.items()}
 
     def _decode_member(
-        self, member: str, subscription: Subscription, wanted: tuple[str, ...]
+        self, member: str, subscription: Subscription, source_topics: tuple[str, ...]
     ) -> ConsumerMetadata:
-        """Decode one consumer's metadata. wanted: the topics it has to read.
-
-        Eager releases ignore owned partitions.
-        """
+        """Decode one consumer's metadata. source_topics: those that it has to subscribe to."""
         release = self.settings.release
+        # eager releases ignore owned partitions
         parts = subscription.owned if release.cooperative else ()
         owned = tuple(
             TopicPartition(topic, number) for topic, numbers in parts for number in numbers
         )
         missing = (
-            [topic for topic in wanted if topic not in subscription.topics]
-            if subscription.topics != wanted
+            [topic for topic in source_topics if topic not in subscription.topics]
+            if subscription.topics != source_topics
             else []
         )
         if missing:
             self.notes.append(
-                f"{member} gets nothing: it does not read {missing[0]}, as this topology does"
+                f"{member} is assigned nothing: it does not subscribe to {missing[0]}, "
+                "as this topology does"
             )
         try:
             info = decode_subscription(subscription.user_data or b"", latest=release.newest_version)
         except DecodeError as error:
-            self.notes.append(f"{member} gets nothing: {error}")
+            self.notes.append(f"{member} is assigned nothing: {error}")
             return ConsumerMetadata(None, owned)
         return ConsumerMetadata(info, owned, subscribes_to_topology=not missing)
 
-    # what a member hears
+    # the member's assignment
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
-        """Take over the assigned tasks; return a FollowUp if another rebalance is needed.
+        """Take the assigned tasks; return a FollowUp if another rebalance is needed.
 
         Returns a Farewell if the leader assigned an error code. Raises Refused for an assignment
-        that cannot be.
+        that is no valid AssignmentInfo, which ends the membership.
         """
         if not given.user_data:
-            told = (
-                "the group hands out partitions and no tasks: it is none of Kafka Streams, "
-                "but of ordinary consumers"
+            why = (
+                "the group assigns partitions and no tasks: it is a group of ordinary consumers, "
+                "not of Kafka Streams"
+                if given.partitions
+                else "the group's leader has sent this member no assignment"
             )
-            why = told if given.partitions else "the group's leader has no word for this member"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
             info = decode_assignment(given.user_data, latest=self.settings.release.newest_version)
         except DecodeError as error:
             raise Refused(
-                Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}"
+                Code.INVALID_REQUEST, f"the leader's assignment of tasks cannot be decoded: {error}"
             ) from error
         if isinstance(info, FutureInfo):
             why = (
-                f"the leader speaks metadata version {info.used}, this member understands "
+                f"the leader uses metadata version {info.used}, and this member supports "
                 f"{self.settings.release.newest_version}"
             )
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
@@ -287,13 +292,16 @@ class StreamsAssignor:
             return Farewell(
                 code, why.format(sources=", ".join(self.settings.topology.external_topics))
             )
-        release, heard = self.settings.release, MetadataVersions(info.used, info.supported)
-        step = next_subscription_version(self._sent_version, heard, release, self._leads_unfinished)
+        release, received = self.settings.release, MetadataVersions(info.used, info.supported)
+        # KIP-268: the group may use a higher version once all members support it
+        step = next_subscription_version(
+            self._sent_version, received, release, self._leads_unfinished
+        )
         self.used = step.used
         self.tasks = TaskShare(
             generation,
             info.used,
-            _active(given.partitions, info),
+            _active_tasks(given.partitions, info),
             info.standby,
             info.active_hosts,
             info.standby_hosts,
@@ -305,44 +313,41 @@ class StreamsAssignor:
         if info.next_rebalance_ms is None:
             return None
         why = (
-            "tasks are on their way from their owners"
+            "tasks wait for their previous owners to revoke them"
             if info.next_rebalance_ms == 0
-            else "warm-ups may have caught up"
+            else "warm-up tasks may have caught up"
         )
         return FollowUp(info.next_rebalance_ms, why)
 
     def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
-        """Return whether the group does not know this process's endpoint, and was not told in this
-        rebalance.
-        """
+        """Return whether to rejoin once, as the group does not know this process's endpoint."""
         host = host_or_none(self.settings.endpoint)
-        unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
-        asks, self._has_rejoined_for_endpoint = (
-            unknown and not self._has_rejoined_for_endpoint,
-            unknown,
-        )
-        return asks
+        is_unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
+        must_announce = is_unknown and not self._has_rejoined_for_endpoint
+        self._has_rejoined_for_endpoint = is_unknown
+        return must_announce
 
 
-def _given(share: ConsumerAssignment) -> Given:
-    return Given(by_topic(share.partitions), encode_assignment(share.info))
+def _encode_given(assignment: ConsumerAssignment) -> Given:
+    return Given(by_topic(assignment.partitions), encode_assignment(assignment.info))
 
 
-def _active(
+def _active_tasks(
     parts: tuple[TopicParts, ...], info: AssignmentInfo
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
     """Return the partitions that each active task reads.
 
-    Raises Refused unless each partition has a task.
+    AssignmentInfo lists a task for each assigned partition, in the order of the partitions. Raises
+    Refused if the counts differ.
     """
-    places = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
-    if len(places) != len(info.active):
+    partitions = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
+    if len(partitions) != len(info.active):
         why = (
-            f"{len(places)} partitions were given and {len(info.active)} tasks named: each "
-            "partition has its task"
+            f"{len(partitions)} partitions and {len(info.active)} tasks were assigned: each "
+            "partition must have one task"
         )
         raise Refused(Code.INVALID_REQUEST, why)
     active: dict[TaskId, tuple[TopicPartition, ...]] = {}
-    for task, place in zip(info.active, places, strict=True):
-        active[task] = (*active.get(task, ()), place)
+    for task, partition in zip(info.active, partitions, strict=True):
+        active[task] = (*active.get(task, ()), partition)
     return active

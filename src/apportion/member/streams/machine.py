@@ -1,10 +1,12 @@
-"""A member of a Kafka Streams group: a classic member with the assignor "stream", which is assigned
-tasks.
+"""A member of a Kafka Streams group: a classic member whose assignor "stream" assigns tasks.
 
+It is a client of Kafka Streams 4.x on the classic protocol; the streams protocol of KIP-1071 has
+members and heartbeats of its own, which this module does not speak. Its states are those of
+`classic/states.py`, under the cooperative protocol (KIP-429).
 It has the classic member's events, actions and `View`; in addition it takes the process's state of
 each task (`TaskOffsetSums`) and has the assigned tasks (`tasks`).
-The owner still adopts partitions: a task is its own from the moment at which it has adopted all of
-the task's partitions until it lets go of one of them.
+The owner still adopts partitions: it runs a task once it has adopted all of the task's partitions,
+until it gives up one of them.
 """
 
 from dataclasses import replace
@@ -27,7 +29,7 @@ from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, 
 from apportion.streams.metadata.model import AssignorError
 
 SHUTDOWN_SINCE = 9
-"""The first metadata version in which a member can ask for a shutdown of all (KIP-671)."""
+"""The first metadata version in which a member can ask all instances to shut down (KIP-671)."""
 
 
 class StreamsMember:
@@ -37,7 +39,7 @@ class StreamsMember:
     """
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """classic: all settings but the assignors, which are this member's own."""
+        """classic: all settings but the assignors; this member has its own."""
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
         self._member = ClassicMember(
             replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)
@@ -66,22 +68,25 @@ class StreamsMember:
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):
+                # carried by the next JoinGroup; a change alone is no reason to rejoin
                 assignor.offset_sums, assignor.sums_incarnation = offset_sums, incarnation
                 return []
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
                 why = (
-                    f"the group speaks metadata version {assignor.used}, in which nobody can "
-                    "ask all instances to shut down"
+                    f"the group uses metadata version {assignor.used}, in which no instance can "
+                    "ask all to shut down"
                 )
                 return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
             case ShutDownApplication():
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED
                 event = Rejoin("this instance asks all to shut down")
+        # before the step: within it the assignor may write user data or assign as the leader
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):
             assignor.tasks = TaskShare()
         if any(isinstance(action, Failed | Left) for action in actions):
+            # or the next membership of this member would ask for the shutdown again
             assignor.forget_shutdown()
         notes, assignor.notes = assignor.notes, []
         return [*(Note("warning", note) for note in notes), *actions]

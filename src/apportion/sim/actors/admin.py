@@ -26,9 +26,9 @@ CREATE_TOPICS_VERSION, CREATE_PARTITIONS_VERSION, DELETE_TOPICS_VERSION, PRODUCE
     3,
     6,
     12,
-)  # the versions that are spoken
+)  # the request versions that these processes use
 RETRY_MS = 300
-MONITOR_ROUNDS = 30  # a history has about twice as many rounds: they are that far apart at most
+MONITOR_ROUNDS = 30  # at least; the pauses are random, so there are about twice as many
 FINAL_CODES = (
     Code.NONE,
     Code.TOPIC_ALREADY_EXISTS,
@@ -54,10 +54,10 @@ class TopicAdmin(Client):
 
     def create(self, name: str, partitions: int) -> None:
         """Create the topic."""
-        wanted = CreatableTopic(
+        topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
         )
-        self._enqueue(SendRequest(CreateTopicsRequest(topics=(wanted,)), CREATE_TOPICS_VERSION))
+        self._enqueue(SendRequest(CreateTopicsRequest(topics=(topic,)), CREATE_TOPICS_VERSION))
 
     def add_partitions(self, name: str, by: int) -> None:
         """Add `by` partitions to the topic, if it exists by then."""
@@ -73,6 +73,7 @@ class TopicAdmin(Client):
         )
 
     def _enqueue(self, job: Any) -> None:
+        """Add a job; start the process if it was idle."""
         self._jobs.append(job)
         if len(self._jobs) == 1:
             self.start_incarnation()
@@ -94,15 +95,16 @@ class TopicAdmin(Client):
     def _add_partitions(self, name: str, by: int) -> Script:
         topic = (yield from fetch_topics(self, [name])).named(name)
         if topic is not None:
-            wanted = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
+            grown = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
             yield from self._send_until_done(
                 SendRequest(
-                    CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000),
+                    CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000),
                     CREATE_PARTITIONS_VERSION,
                 )
             )
 
     def _send_until_done(self, request: SendRequest) -> Script:
+        """Send the request until its answer says that it has, or will never have, an effect."""
         while True:
             answer = yield request
             if answer is not None:
@@ -163,8 +165,8 @@ class RecordProducer(Client):
         answer = yield SendRequest(request, PRODUCE_VERSION)
         if answer is None:
             return False
-        said = answer.responses[0].partition_responses[0]
-        return said.error_code == Code.NONE
+        result = answer.responses[0].partition_responses[0]
+        return result.error_code == Code.NONE
 
 
 class OffsetMonitor(Client):
@@ -193,13 +195,13 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except NoAnswer:
                 continue
-            places = [
+            partitions = [
                 TopicIdPartition(topic.name, topic.id, index)
                 for topic in topics
                 for index in range(topic.partitions)
             ]
             for group in self._groups:
-                yield SendRequest(fetch_request(group, places), OFFSET_FETCH_VERSION)
+                yield SendRequest(fetch_request(group, partitions), OFFSET_FETCH_VERSION)
                 yield SendRequest(
                     ConsumerGroupDescribeRequest(group_ids=(group,)),
                     CONSUMER_GROUP_DESCRIBE_VERSION,

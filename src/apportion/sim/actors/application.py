@@ -1,8 +1,7 @@
-"""An application as a simulated process: a real group member, and a script that uses its
-partitions.
+"""An application as a simulated process: a real group member, and a script that reads partitions.
 
-It drives a member of either protocol, in place of `client/group_membership.py`. `Reader` and
-`Worker` have the script. The observer sees which partitions the script uses.
+This is the simulator's driver of a member of either protocol; `client.session.Session` is the real
+one. `Reader` and `Worker` have the script. The observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +43,7 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
-FIND_COORDINATOR_VERSION = 4  # the versions that are spoken
+FIND_COORDINATOR_VERSION = 4  # the request versions that applications use
 REQUEST_VERSIONS = {
     ConsumerGroupHeartbeatRequest: 1,
     JoinGroupRequest: 9,
@@ -142,8 +141,9 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """Stop the script and leave the group; the process ends with the answer, or after
-        LEAVE_TIMEOUT_MS.
+        """Stop the script and leave the group.
+
+        The process ends with the answer to the leave, or after LEAVE_TIMEOUT_MS.
         """
         if self.is_up:
             self.simulation.write_trace(self.name, "stops")
@@ -185,8 +185,9 @@ class Application(Client):
             runner.resume(turn, True)
 
     def perform_other(self, action: Any) -> None:
-        """Perform an action that only some members have; the script reads offers and losses in the
-        member's view.
+        """Perform an action that only some members have; none by default.
+
+        The script sees new targets and lost partitions in the member's view.
         """
 
     def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
@@ -201,15 +202,15 @@ class Application(Client):
         Otherwise at most four times the mean and a third of the rebalance timeout: a healthy
         application gives up partitions in time.
         """
-        span_ms = 1 + min(
+        duration_ms = 1 + min(
             int(self.rng.expovariate(1.0) * mean_ms),
             4 * mean_ms,
             self.simulation.scenario.rebalance_ms // 3,
         )
         if self.simulation.now_us < self.slow_until_us:
-            span_ms *= 10
-            self.slow_work_until_us = self.simulation.now_us + span_ms * 1_000
-        return span_ms
+            duration_ms *= 10
+            self.slow_work_until_us = self.simulation.now_us + duration_ms * 1_000
+        return duration_ms
 
     def _give_up(self, code: Code, why: str) -> None:
         """End the process because its member failed; start it again where that can help.
@@ -270,13 +271,15 @@ class Application(Client):
         )
 
     def _abandon_request(self) -> None:
-        """Drop the request in flight: a LeaveGroup does not wait for the answer to an earlier
-        heartbeat.
-        """
+        """Drop the request in flight: a LeaveGroup does not wait for the answer to a heartbeat."""
         if self.heartbeat_channel.is_busy:
             self.heartbeat_channel.close()
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
+        """Trace and observe the answer to a request of the member, then give it to the member.
+
+        answer: None if none came.
+        """
         if answer is None:
             self.step_member(Unanswered(send.request_id, "nobody answered"))
             return
@@ -307,16 +310,17 @@ class Application(Client):
         if type(send.request) is JoinGroupRequest and code is Code.NONE:
             self.observer.member_joined(self)
 
-    def _fetch_metadata(self, look: FetchMetadata) -> None:
+    def _fetch_metadata(self, fetch: FetchMetadata) -> None:
+        """Send Metadata for a classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
-        topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
+        topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         self.metadata_channel.send(
             request,
             METADATA_VERSION,
             REQUEST_TIMEOUT_MS,
-            lambda answer: self._receive_metadata(look.request_id, answer),
+            lambda answer: self._receive_metadata(fetch.request_id, answer),
         )
 
     def _receive_metadata(self, request_id: int, answer: Any) -> None:
@@ -324,13 +328,14 @@ class Application(Client):
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
         topics = (topic for topic in answer.topics if topic.error_code == Code.NONE)
-        found = tuple(
+        descriptions = tuple(
             TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions))
             for topic in topics
         )
-        self.step_member(MetadataFetched(request_id, found))
+        self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
+        """Send FindCoordinator for the member, over its connection for heartbeats."""
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(

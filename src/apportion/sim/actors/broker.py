@@ -31,8 +31,9 @@ MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last 
 
 
 class PendingRequest:
-    """A request that the broker has read and not answered. since_ms: when it came, on the broker's
-    clock.
+    """A request that the broker has read and not answered.
+
+    since_ms: when it came, on the broker's clock.
     """
 
     __slots__ = ("channel", "connection", "link", "request", "since_ms", "version")
@@ -77,7 +78,7 @@ class BrokerProcess(SimulatedProcess):
         # tickets whose connection closed before the reply
         self._closed_unanswered: dict[Ticket, bool] = {}
         self._is_flushing = False
-        self._was_refused = False  # the last flush failed: the node pauses before it tries again
+        self._was_refused = False  # whether the last flush failed: the node pauses before the next
         # while it is down its host is down too: nothing refuses connections
         self._drops_packets = False
         self._alarm = Timer(self, self._on_timer)
@@ -158,6 +159,7 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
+        """Give the request a ticket and step the node over its arrival."""
         self._tickets += 1
         ticket = Ticket(self._tickets)
         self.pending[ticket] = PendingRequest(
@@ -167,6 +169,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
     def _step_closed(self, connection: SimulatedConnection) -> None:
+        """Forget the requests of a closed connection and step the node over that."""
         tickets = tuple(ticket for ticket in connection.unanswered if ticket in self.pending)
         for ticket in tickets:
             del self.pending[ticket]
@@ -184,6 +187,7 @@ class BrokerProcess(SimulatedProcess):
             self._alarm.set(wake_ms)
 
     def _step(self, event: Any) -> None:
+        """Step the node over `event`, let the observer check it, and perform its actions."""
         assert self.node is not None
         self.observer.before_step(event)
         actions = self.node.step(event, self.now())
@@ -203,6 +207,10 @@ class BrokerProcess(SimulatedProcess):
         self.observer.after_actions()
 
     def _reply(self, reply: Reply) -> None:
+        """Send a reply, after those to earlier requests of its connection.
+
+        As with real brokers, the answers of one connection keep the order of the requests.
+        """
         request = self.pending.pop(reply.ticket, None)
         if request is None:
             # A reply that waited for a flush may outlive its connection.
@@ -216,6 +224,7 @@ class BrokerProcess(SimulatedProcess):
             self._send(*connection.ready_answers.pop(connection.unanswered.popleft()))
 
     def _send(self, request: PendingRequest, body: Any) -> None:
+        """Send an answer over the link, or lose it with its connection (fault `lost-reply`)."""
         link, connection = request.link, request.connection
         if link.answers_to_lose:
             link.answers_to_lose -= 1
@@ -229,6 +238,7 @@ class BrokerProcess(SimulatedProcess):
         link.send(DOWN, connection, request.channel.receive_answer, connection, body)
 
     def _flush(self, flush: Flush) -> None:
+        """Start a flush, which ends later: with success, refused by the disk, or in a crash."""
         self._is_flushing = True
         refused = self.flushes_to_refuse > 0
         self.flushes_to_refuse -= refused
@@ -243,6 +253,7 @@ class BrokerProcess(SimulatedProcess):
             self.call_later(self.rng.randint(1, MAX_FATAL_FLUSH_US), crash_in_flush)
 
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
+        """Step the node over the end of a flush; the first one after a start lets it listen."""
         self._is_flushing, self._was_refused = False, refused
         if refused:
             self._step(FlushFailed(flush.flush_seq, "the simulated disk is full"))

@@ -1,5 +1,4 @@
-"""Which protocol each application uses, and for the classic protocol the assignors that it lists,
-in order.
+"""Draws which protocol each application uses, and the assignors that classic members list.
 
 All members of a group have an assignor in common. A member that lists `cooperative-sticky` beside
 an eager assignor revokes everything before it joins, even if the cooperative one is selected: this
@@ -42,9 +41,7 @@ selected, as in Kafka. A member that does not list this assignor is refused unti
 
 
 class ProtocolPair(NamedTuple):
-    """The protocol that one application uses first, and the one to which the fault `switch` changes
-    it.
-    """
+    """The two protocols of one application: the first, and the one to which `switch` changes it."""
 
     first: ProtocolChoice
     other: ProtocolChoice
@@ -60,18 +57,18 @@ def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
     Workers keep partitions through a rebalance, so their classic choice is always cooperative.
     """
     rng = Random(f"{scenario.seed} dialects")
-    style = rng.choice(COMPATIBLE_CHOICES)
-    rows = []
+    choices = rng.choice(COMPATIBLE_CHOICES)
+    pairs = []
     for index in range(scenario.members):
-        classic = COOPERATIVE if index < scenario.workers else rng.choice(style)
+        classic = COOPERATIVE if index < scenario.workers else rng.choice(choices)
         pair = (
             ProtocolPair(CONSUMER_PROTOCOL, classic)
             if scenario.protocol == CONSUMER
             else ProtocolPair(classic, CONSUMER_PROTOCOL)
         )
-        rows.append(
+        pairs.append(
             ProtocolPair(*reversed(pair))
             if scenario.protocol == MIXED and rng.random() < 0.5
             else pair
         )
-    return rows
+    return pairs

@@ -1,5 +1,4 @@
-"""An application that reads as a plain consumer does: positions in memory, offsets committed now
-and then.
+"""An application that reads as a plain consumer does: positions in memory, commits now and then.
 
 It reads each record at least once. It commits the positions of revoked partitions before it reports
 to the coordinator that it released them, as a consumer with a rebalance listener does.
@@ -54,12 +53,14 @@ class Reader(Application):
         if view.epoch <= 0 or view.target is None:
             return
         if view.target != view.owned:
-            yield from self._follow()
+            yield from self._adopt_target()
         yield from self._advance()
 
-    def _follow(self) -> Script:
-        """Adopt the target assignment: commit and release what is revoked, then read what is new
-        from the committed offset.
+    def _adopt_target(self) -> Script:
+        """Adopt the target assignment.
+
+        Commit and release the revoked partitions, then read the new ones from their committed
+        offsets.
         """
         view = self.member.view()
         assert view.target is not None
@@ -69,31 +70,32 @@ class Reader(Application):
         )
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
-        wanted = [
+        assigned = [
             TopicIdPartition(self._names[each.topic_id], *each)
             for each in target
             if each.topic_id in self._names
         ]
-        if any(partition not in wanted for partition in self._positions):
+        if any(partition not in assigned for partition in self._positions):
             yield Sleep(self.work_ms(100))
             yield from self._try_to_commit()
-        kept = {partition: at for partition, at in self._positions.items() if partition in wanted}
+        # Revoked partitions are released before the member reports it: after that another may read.
+        kept = {partition: at for partition, at in self._positions.items() if partition in assigned}
         self._positions = kept
         self.set_in_use(incarnation, dict.fromkeys(kept))
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
         if (now.incarnation, now.owned) != (incarnation, target):
             return  # the target has changed meanwhile
-        gained = [partition for partition in wanted if partition not in kept]
-        self.set_in_use(incarnation, dict.fromkeys(wanted))
-        found = yield from committed_offsets(self, gained, incarnation)
+        gained = [partition for partition in assigned if partition not in kept]
+        self.set_in_use(incarnation, dict.fromkeys(assigned))
+        committed = yield from committed_offsets(self, gained, incarnation)
         starts = yield from list_offsets(
-            self, [partition for partition in gained if found[partition] is None], EARLIEST
+            self, [partition for partition in gained if committed[partition] is None], EARLIEST
         )
         for partition in gained:
             if partition in self.in_use.partitions:
                 self._positions[partition] = (
-                    starts[partition] if found[partition] is None else found[partition]
+                    starts[partition] if committed[partition] is None else committed[partition]
                 )
 
     def _advance(self) -> Script:
@@ -101,9 +103,9 @@ class Reader(Application):
         for partition in [
             partition for partition in self.in_use.partitions if partition not in self._positions
         ]:
-            # an earlier attempt failed
-            found = yield from committed_offsets(self, [partition], self._incarnation)
-            self._positions[partition] = found[partition] or 0
+            # The fetch of its committed offset failed when it was adopted.
+            committed = yield from committed_offsets(self, [partition], self._incarnation)
+            self._positions[partition] = committed[partition] or 0
         ends = yield from list_offsets(self, list(self._positions), LATEST)
         before, self._positions = (
             self._positions,
@@ -116,16 +118,17 @@ class Reader(Application):
             yield from self._try_to_commit()
 
     def _try_to_commit(self) -> Script:
-        """Commit the positions that changed; a refused commit means that the member lost the
-        partitions.
+        """Commit the positions that changed.
+
+        A refused commit means that the member lost the partitions, so it is not tried again.
         """
-        new = {
+        changed = {
             partition: at
             for partition, at in self._positions.items()
             if self._committed.get(partition) != at
         }
         try:
-            yield from commit(self, new, self._incarnation)
-            self._committed.update(new)
+            yield from commit(self, changed, self._incarnation)
+            self._committed.update(changed)
         except Refused:
             return

@@ -1,7 +1,7 @@
-"""The requests of a simulated application, as parts of its script: send, read the error code,
-retry.
+"""The requests of a simulated application, as parts of its script, with their retries.
 
-`member.reactions` says which code is retried. `client.cluster.Cluster` does the same over sockets.
+`member.reactions` says which error codes are retried. `client.cluster.Cluster` does the same over
+sockets.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTop
     LIST_OFFSETS_VERSION,
     CONSUMER_GROUP_DESCRIBE_VERSION,
     DESCRIBE_GROUPS_VERSION,
-) = 10, 10, 12, 9, 1, 6  # the versions that are spoken
+) = 10, 10, 12, 9, 1, 6  # the request versions that applications use
 DEAD = "Dead"
 RETRY_MS = 100
 TIMEOUT_MS = 5_000
@@ -45,8 +45,9 @@ EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before com
 
 
 class AwaitMember(NamedTuple):
-    """Effect: wait until the condition holds of the member, or the timeout passes; its result says
-    which.
+    """Effect: wait until the condition holds of the member, or the timeout passes.
+
+    Its result is whether the condition holds.
     """
 
     timeout_ms: int
@@ -68,17 +69,18 @@ class NoAnswer(Exception):
 def send_until_accepted(
     process: Clocked,
     api: str,
-    ask: SendRequest,
+    request: SendRequest,
     read: Callable[[Any], tuple[Code, Any]],
     until_ms: int,
 ) -> Script:
-    """What `read` makes of the answer, once its code is NONE; asked again as the table of reactions
-    says.
+    """Send a request until its error code is NONE; return the value of the answer.
 
-    Raises Refused, or NoAnswer at `until_ms` of the process's clock.
+    read: returns the error code of an answer, and its value. `member.reactions` says which codes
+    are retried. Raises Refused for any other code, or NoAnswer at `until_ms` of the process's
+    clock.
     """
     while True:
-        answer = yield ask
+        answer = yield request
         failure: Exception
         if answer is None:
             failure = NoAnswer(api)
@@ -99,7 +101,7 @@ def send_until_accepted(
 
 
 def as_member(
-    application: PartitionOwner, incarnation: int, ask: Callable[[Membership, int], Script]
+    application: PartitionOwner, incarnation: int, send: Callable[[Membership, int], Script]
 ) -> Script:
     """Send a request with the member's id and epoch; send it again if the epoch changes meanwhile.
 
@@ -107,7 +109,7 @@ def as_member(
     """
     until_ms = application.mono_ms() + TIMEOUT_MS
     if incarnation == 0:
-        return (yield from ask(NO_MEMBER, until_ms))
+        return (yield from send(NO_MEMBER, until_ms))
     while True:
         view = application.member.view()
         if view.epoch <= 0 or view.incarnation != incarnation:
@@ -116,7 +118,7 @@ def as_member(
             )
         try:
             return (
-                yield from ask(
+                yield from send(
                     Membership(view.member_id, view.epoch, application.instance_id), until_ms
                 )
             )
@@ -161,30 +163,32 @@ def committed_offsets(
     application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
 ) -> Script:
     """Fetch the group's committed offset of each partition; None where there is none."""
-    found = yield from committed_with_metadata(application, partitions, incarnation)
-    return {partition: one.offset for partition, one in found.items()}
+    committed = yield from committed_with_metadata(application, partitions, incarnation)
+    return {partition: offset.offset for partition, offset in committed.items()}
 
 
 def committed_with_metadata(
     application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
 ) -> Script:
     """Fetch the committed offset of each partition with its metadata."""
-    wanted = tuple(partitions)
+    requested = tuple(partitions)
 
     def read(answer: Any) -> tuple[Code, Any]:
-        code, found = parse_fetch_response(answer, wanted)
-        return first_error([code, *found.codes.values()]), found.committed
+        code, fetched = parse_fetch_response(answer, requested)
+        return first_error([code, *fetched.codes.values()]), fetched.committed
 
     def send(membership: Membership, until_ms: int) -> Script:
         return send_until_accepted(
             application,
             "OffsetFetch",
-            SendRequest(fetch_request(application.group, wanted, membership), OFFSET_FETCH_VERSION),
+            SendRequest(
+                fetch_request(application.group, requested, membership), OFFSET_FETCH_VERSION
+            ),
             read,
             until_ms,
         )
 
-    return (yield from as_member(application, incarnation, send)) if wanted else {}
+    return (yield from as_member(application, incarnation, send)) if requested else {}
 
 
 def first_error(codes: Iterable[Code]) -> Code:
@@ -193,30 +197,30 @@ def first_error(codes: Iterable[Code]) -> Code:
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
-    """Fetch where the logs of these partitions begin (EARLIEST) or end (LATEST)."""
-    wanted: dict[str, list[TopicIdPartition]] = {}
+    """Fetch the start (EARLIEST) or the end offsets (LATEST) of the logs of these partitions."""
+    by_topic: dict[str, list[TopicIdPartition]] = {}
     for partition in partitions:
-        wanted.setdefault(partition.topic, []).append(partition)
-    if not wanted:
+        by_topic.setdefault(partition.topic, []).append(partition)
+    if not by_topic:
         return {}
     topics = tuple(
         ListOffsetsTopic(
             name=name,
             partitions=tuple(
-                ListOffsetsPartition(partition_index=each.partition, timestamp=when)
-                for each in some
+                ListOffsetsPartition(partition_index=partition.partition, timestamp=when)
+                for partition in of_topic
             ),
         )
-        for name, some in wanted.items()
+        for name, of_topic in by_topic.items()
     )
 
     def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int]]:
-        found, codes = {}, []
+        offsets, codes = {}, []
         for topic in answer.topics:
-            for partition, result in zip(wanted[topic.name], topic.partitions, strict=True):
-                found[partition] = result.offset
+            for partition, result in zip(by_topic[topic.name], topic.partitions, strict=True):
+                offsets[partition] = result.offset
                 codes.append(Code.of(result.error_code))
-        return first_error(codes), found
+        return first_error(codes), offsets
 
     request = SendRequest(
         ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), LIST_OFFSETS_VERSION
@@ -228,13 +232,13 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
     )
 
 
-def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
-    """Fetch those of these topics, by name or id, that exist."""
-    asked = tuple(
-        MetadataRequestTopic(name=each)
-        if isinstance(each, str)
-        else MetadataRequestTopic(topic_id=each, name=None)
-        for each in wanted
+def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Script:
+    """Fetch the descriptions of those of these topics, by name or id, that exist."""
+    requested = tuple(
+        MetadataRequestTopic(name=name_or_id)
+        if isinstance(name_or_id, str)
+        else MetadataRequestTopic(topic_id=name_or_id, name=None)
+        for name_or_id in names_or_ids
     )
 
     def read(answer: Any) -> tuple[Code, Topics]:
@@ -245,7 +249,7 @@ def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
         )
 
     request = SendRequest(
-        MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA_VERSION
+        MetadataRequest(topics=requested, allow_auto_topic_creation=False), METADATA_VERSION
     )
     return (
         (
@@ -253,14 +257,15 @@ def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
                 process, "Metadata", request, read, process.mono_ms() + TIMEOUT_MS
             )
         )
-        if asked
+        if requested
         else Topics()
     )
 
 
 def describe_classic_group(application: PartitionOwner) -> Script:
-    """Describe the classic group; its state is DEAD where it does not exist or is of another
-    type.
+    """Describe the classic group.
+
+    Its state is DEAD where it does not exist or is a consumer group.
     """
     request = SendRequest(
         DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION
@@ -278,7 +283,7 @@ def describe_classic_group(application: PartitionOwner) -> Script:
 
 
 def describe_consumer_group(application: PartitionOwner) -> Script:
-    """Describe the consumer group."""
+    """Describe the consumer group, with the assignments of its members."""
     request = SendRequest(
         ConsumerGroupDescribeRequest(group_ids=(application.group,)),
         CONSUMER_GROUP_DESCRIBE_VERSION,

@@ -1,5 +1,4 @@
-"""A transactional sink with many writers: rows and fences change atomically, and a stale fence
-aborts.
+"""A transactional sink with many writers: rows and fences change atomically; a stale fence aborts.
 
 Rows are ranges of offsets. The sink raises LawBroken for a row that is written twice or left out.
 """
@@ -12,11 +11,11 @@ from apportion.topics import TopicIdPartition
 
 
 class Sink:
-    """What was written. fences: the next offset of each partition. rows: the ranges of each, in
-    order.
+    """The rows that were written.
 
-    first_offset: where its queries begin to read every log; None: where the group's first offset
-    for a place says.
+    fences: the next offset of each partition. rows: the ranges of each partition, in order.
+    first_offset: where queries begin every log; None: at the group's first committed offset of each
+    partition.
     """
 
     def __init__(self, first_offset: int | None = None) -> None:
@@ -31,11 +30,10 @@ class Sink:
         admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
-        """Write what was admitted by the fences in `seen`; return False and write nothing if one
-        has moved since.
+        """Write what was admitted by the fences in `seen`; return whether it was written.
 
-        first: where each place begins that has no rows yet, as the group's first offset for it
-        says.
+        Nothing is written if a fence has moved since. first: where partitions without rows begin,
+        that is the group's first committed offset of each.
         """
         if any(self.fences.get(partition) != seen.get(partition) for partition in admitted):
             return False
@@ -46,6 +44,7 @@ class Sink:
         return True
 
     def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
+        """Append a range of rows. Raises LawBroken if it overlaps the last one or leaves a gap."""
         ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:

@@ -1,6 +1,4 @@
-"""A query that writes to another sink than the workers' group: it must be refused before it
-joins.
-"""
+"""A query whose sink is not that of the workers' group: it must be refused before it joins."""
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.application import Application

@@ -1,5 +1,4 @@
-"""An application that reads in micro-batches as a Spark query does, by the rule that the Spark
-source uses.
+"""An application that reads in micro-batches, by the rule that the Spark source uses.
 
 `member.batch.planner.BatchPlanner` decides what to read. This module answers its queries through
 the simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order:
@@ -45,7 +44,7 @@ RETRY_MS = 500
 
 
 class Checkpoint:
-    """What a Spark checkpoint keeps of a query: the span planned last, and the span committed last.
+    """The part of a Spark checkpoint that a query needs: the spans planned last and committed last.
 
     announced: the last report of its writer on this host.
     """
@@ -70,8 +69,9 @@ class Worker(Application):
         self._checkpoints = 0
 
     def attach_sink(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
-        """Write rows to `sink`. first: the offset at which the group began to read each
-        partition.
+        """Write rows to `sink`.
+
+        first: the offset at which the group began to read each partition.
         """
         self._sink, self._first = sink, first
 
@@ -119,8 +119,9 @@ class Worker(Application):
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the batch and mark it done; a batch that asks for sinks is answered with the sink's
-        name.
+        """Write the batch and mark it done.
+
+        A batch without rows that asks for the sinks is answered with the sink's name.
         """
         if batch.question_number:
             yield Sleep(1 + self.work_ms(20))
@@ -154,35 +155,39 @@ class Worker(Application):
                     f"{self.name} had read {partition} up to {end} and starts again at {start}.",
                 )
 
-    def _run_rule(self, asking: QueryGenerator[Any]) -> Script:
+    def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
         """Run the rule: answer each query that it yields, and return its result."""
         try:
-            ask = next(asking)
+            query = next(generator)
             while True:
                 try:
-                    answer = yield from ANSWERS[type(ask)](self, ask)
+                    answer = yield from ANSWERS[type(query)](self, query)
                 except (Refused, NoAnswer) as error:
-                    ask = asking.throw(error)
+                    query = generator.throw(error)
                 else:
-                    ask = asking.send(answer)
-        except StopIteration as end:
-            return end.value
+                    query = generator.send(answer)
+        except StopIteration as result:
+            return result.value
 
-    def _name_partitions(self, ask: rule.ResolveTopicNames) -> Script:
+    def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
+        """Return the partitions with topic names, those of deleted topics left out."""
         unknown = tuple(
             dict.fromkeys(
-                each.topic_id
-                for each in ask.partitions
-                if self._known.with_id(each.topic_id) is None
+                partition.topic_id
+                for partition in query.partitions
+                if self._known.with_id(partition.topic_id) is None
             )
         )
         if unknown:
             self._remember((yield from fetch_topics(self, unknown)))
-        named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.partitions)
+        topics = (
+            (self._known.with_id(partition.topic_id), partition.partition)
+            for partition in query.partitions
+        )
         return tuple(
             sorted(
                 TopicIdPartition(topic.name, topic.id, number)
-                for topic, number in named
+                for topic, number in topics
                 if topic is not None
             )
         )
@@ -199,8 +204,8 @@ class Worker(Application):
     def _describe_share(self) -> Script:
         """Describe the assignment as the Spark source does.
 
-        A classic member may be in a consumer group during a migration (KIP-848), so DescribeGroups
-        may find nothing.
+        During a migration (KIP-848) a classic member may be in a consumer group, where
+        DescribeGroups finds nothing.
         """
         if self.uses_classic_protocol:
             group = yield from describe_classic_group(self)
@@ -216,18 +221,20 @@ class Worker(Application):
         for topic in topics:
             self._known = self._known.adding(topic)
 
-    def _adopt(self, ask: rule.AdoptAssignment) -> Script:
-        """Stop using revoked partitions, and only then report to the member that they are
-        released.
+    def _adopt(self, query: rule.AdoptAssignment) -> Script:
+        """Stop using revoked partitions, then report to the member that they are released.
+
+        In the other order another member could be assigned a partition that is still in use.
         """
         self.set_in_use(*self.batches.ownership)
-        self.step_member(Adopted(ask.incarnation, ask.target))
+        self.step_member(Adopted(query.incarnation, query.target))
         return immediately(self.member.view())
 
 
 def start_position(scenario: Scenario) -> int:
-    """Return where workers begin a partition without a committed offset; it depends on the seed
-    alone.
+    """Return where workers begin a partition without a committed offset.
+
+    It depends on the seed alone.
     """
     return EARLIEST if scenario.seed % 4 else LATEST
 
@@ -239,29 +246,33 @@ def immediately(answer: Any) -> Script:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
-    rule.ReadWriterReport: lambda worker, ask: immediately(worker.checkpoint.announced),
-    rule.StartMembership: lambda worker, ask: worker.join_group(),
-    rule.EndMembership: lambda worker, ask: immediately(None),  # nobody adopts a group here
-    rule.ReadMembership: lambda worker, ask: immediately(
+    rule.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
+    rule.StartMembership: lambda worker, _query: worker.join_group(),
+    # No query of the simulation takes over a group that existed before.
+    rule.EndMembership: lambda _worker, _query: immediately(None),
+    rule.ReadMembership: lambda worker, _query: immediately(
         MembershipSnapshot(worker.member.view(), worker.now().mono_ms)
     ),
-    rule.SessionTimeout: lambda worker, ask: immediately(worker.simulation.scenario.session_ms),
-    rule.SubscribedTopics: lambda worker, ask: worker._fetch_subscribed(),
-    rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
-    rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
-    rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
-    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(
-        worker, ask.partitions, ask.incarnation
+    rule.SessionTimeout: lambda worker, _query: immediately(worker.simulation.scenario.session_ms),
+    rule.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
+    rule.ExistingTopics: lambda worker, query: worker._fetch_topics(query.names),
+    rule.ResolveTopicNames: lambda worker, query: worker._name_partitions(query),
+    rule.AdoptAssignment: lambda worker, query: worker._adopt(query),
+    rule.FetchCommitted: lambda worker, query: committed_with_metadata(
+        worker, query.partitions, query.incarnation
     ),
-    rule.CommitOffsets: lambda worker, ask: commit(
-        worker, ask.offsets, ask.incarnation, ask.metadata
+    rule.CommitOffsets: lambda worker, query: commit(
+        worker, query.offsets, query.incarnation, query.metadata
     ),
-    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, EARLIEST),
-    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, LATEST),
-    rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),
-    rule.ListMembers: lambda worker, ask: immediately(
-        ()
-    ),  # those who are in the group have joined before they asked, all for one sink
-    Note: lambda worker, ask: worker._trace_note(ask),
+    rule.LogStartOffsets: lambda worker, query: list_offsets(worker, query.partitions, EARLIEST),
+    rule.LogEndOffsets: lambda worker, query: list_offsets(worker, query.partitions, LATEST),
+    rule.DescribeAssignment: lambda worker, _query: worker._describe_share(),
+    # The planner looks for members with another sink before it joins; workers join at their start,
+    # and all have one sink.
+    rule.ListMembers: lambda _worker, _query: immediately(()),
+    Note: lambda worker, query: worker._trace_note(query),
 }
-"""For each query of the rule: how the simulation answers it."""
+"""How the simulation answers each query of `BatchPlanner`.
+
+A query may be without fields, or its answer without effect: hence the unused arguments.
+"""

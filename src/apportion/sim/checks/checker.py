@@ -60,8 +60,9 @@ class InvariantChecker:
         self._seen_logs: dict[int, tuple[Shard, int]] = {}
 
     def attach_broker(self, broker: BrokerProcess) -> None:
-        """Set the broker to observe. The broker needs its observer first, so this comes after both
-        exist.
+        """Set the broker to observe.
+
+        The broker needs its observer first, so this comes after both exist.
         """
         self._broker = broker
 
@@ -140,8 +141,9 @@ class InvariantChecker:
         self.consumer_groups.answer_received(owner, epoch, code, self._mono_ms())
 
     def member_joined(self, owner: PartitionOwner) -> None:
-        """Note that a classic member knows its membership; one that was removed cannot know it
-        earlier.
+        """Note that a classic member knows that it is in its group.
+
+        A member that was removed cannot know of its new membership earlier.
         """
         self.consumer_groups.member_joined(owner)
         group = self._group_or_none(owner.group)
@@ -215,9 +217,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that were loaded from their logs: what anybody was shown must still be
-        there.
-        """
+        """Check shards that were loaded from their logs: what replies have shown must be there."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:

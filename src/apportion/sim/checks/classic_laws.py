@@ -1,5 +1,4 @@
-"""Checks classic groups from one step to the next: generations, assignments, removals, exclusive
-use.
+"""Checks classic groups from step to step: generations, assignments, removals, exclusive use.
 
 They share no code with the checks of consumer groups. A generation that was joined but never synced
 is in no record, so after a crash its number may come again: only synced generations must have
@@ -57,12 +56,11 @@ class ClassicGroupChecker:
         self._snapshots: dict[str, ClassicGroupSnapshot] = {}
         # member -> when the broker last answered it, on its clock
         self._last_answer_ms: dict[str, int] = {}
-        self._last_request_ms: dict[
-            str, int
-        ] = {}  # member -> when its session may have begun anew: it asked something, heard or not
-        # group -> the newest generation that a member got its share of
+        # member -> when it last sent a request, answered or not: its session may have begun anew
+        self._last_request_ms: dict[str, int] = {}
+        # group -> the newest generation in which a SyncGroup was answered
         self._max_synced_generation: dict[str, int] = {}
-        self._leaving: dict[str, None] = {}  # members that asked to go
+        self._leaving: dict[str, None] = {}  # members that sent LeaveGroup
 
     def before_step(self, event: Any, now_ms: int) -> None:
         """Note which member leaves, or shows that it is alive, by `event`."""
@@ -73,7 +71,7 @@ class ClassicGroupChecker:
         elif type(event.request) in MEMBER_REQUESTS:
             self._last_request_ms[event.request.member_id] = now_ms
 
-    def reply_sent(self, request: Any, body: Any, asked_ms: int) -> None:
+    def reply_sent(self, request: Any, body: Any, received_ms: int) -> None:
         """Note a reply: the member's session began anew when its request came, or later.
 
         As in Kafka, these requests do not restart a session: a SyncGroup while the group prepares a
@@ -86,7 +84,7 @@ class ClassicGroupChecker:
             body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest
         ):
             self._last_answer_ms[request.member_id] = max(
-                self._last_answer_ms.get(request.member_id, 0), asked_ms
+                self._last_answer_ms.get(request.member_id, 0), received_ms
             )
         if type(request) is SyncGroupRequest and body.error_code == Code.NONE:
             self._max_synced_generation[request.group_id] = max(
@@ -118,10 +116,10 @@ class ClassicGroupChecker:
         self._max_synced_generation.pop(group_id, None)
 
     def forget_sessions(self, group_id: str) -> None:
-        """Forget since when the members of a group were silent: the loss of a flush made it a
-        consumer group again.
+        """Forget the snapshot of a group that the loss of a flush made a consumer group again.
 
-        Its generations stay known, as replies may have shown them.
+        How long its members were silent does not matter any more. Its generations stay known, as
+        replies may have shown them.
         """
         self._snapshots.pop(group_id, None)
 
@@ -132,7 +130,7 @@ class ClassicGroupChecker:
         """
         before = self._snapshots.get(group.group_id)
         if before is None:
-            self._restart_sessions(group.live.members, now_ms)  # it was a consumer group until now
+            self._restart_sessions(group.live.members, now_ms)  # it was a consumer group before
         now = self._snapshots[group.group_id] = self._snapshot(group, before, now_ms)
         if before is not None:
             self._restart_sessions((name for name in before.waiting if name in now.members), now_ms)
@@ -187,6 +185,11 @@ class ClassicGroupChecker:
     def _snapshot(
         self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int
     ) -> ClassicGroupSnapshot:
+        """Return the group as it is now.
+
+        before: the last snapshot; the time of the last change goes on if state and generation are
+        the same, or if the group has just become stable.
+        """
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
         waiting = {
@@ -224,8 +227,7 @@ class ClassicGroupChecker:
             )
 
     def _check_assignment(self, group: ClassicGroup, is_new: bool) -> None:
-        """Check that no partition is assigned twice, and that members subscribe to what they are
-        assigned.
+        """Check that no partition is assigned twice, and that members subscribe to their topics.
 
         is_new: the leader has just assigned. Otherwise a static member that came back with another
         subscription may still have the assignment of its predecessor, until the next rebalance.
@@ -233,12 +235,12 @@ class ClassicGroupChecker:
         assert group.saved is not None
         owner: dict[NamePartition, str] = {}
         for member in group.saved.members:
-            wanted = decode_subscription(member).topics
+            subscribed = decode_subscription(member).topics
             for topic, partition in assigned_partitions(member):
-                if is_new and topic not in wanted:
+                if is_new and topic not in subscribed:
                     raise LawBroken(
                         "subscribed-only",
-                        f"{member.member_id} wants {', '.join(wanted)} and has {topic}.",
+                        f"{member.member_id} wants {', '.join(subscribed)} and has {topic}.",
                     )
                 if (topic, partition) in owner:
                     why = (
@@ -268,10 +270,10 @@ class ClassicGroupChecker:
         now_ms: int,
         unanswered: Container[Ticket],
     ) -> None:
-        """Check that each removed member left, was replaced, or exceeded its session or rebalance
-        timeout.
+        """Check that each removed member left, was replaced, or exceeded a timeout.
 
-        A member whose JoinGroup or SyncGroup is parked is neither silent nor late.
+        The timeout is that of its session or of the rebalance. A member whose JoinGroup or
+        SyncGroup is parked is neither silent nor late.
         """
         for name, session_ms in before.members.items():
             if name in now.members or name in self._leaving:
@@ -294,7 +296,7 @@ class ClassicGroupChecker:
             )
             raise LawBroken("gone-with-cause", f"group {group.group_id}: {why}")
 
-    # hands
+    # use of partitions
 
     def check_exclusive_use(
         self, group: ClassicGroup, applications: Iterable[PartitionOwner]
@@ -364,8 +366,9 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps the group from convergence: it is not stable, or a subscribed partition is
-    unassigned.
+    """Yield what keeps the group from convergence.
+
+    It is not stable, or a subscribed partition is unassigned.
     """
     if (
         group.live.state is not ClassicGroupState.STABLE
@@ -377,10 +380,10 @@ def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
     assigned = dict.fromkeys(
         partition for member in group.saved.members for partition in assigned_partitions(member)
     )
-    wanted = dict.fromkeys(
+    subscribed = dict.fromkeys(
         topic for member in group.saved.members for topic in decode_subscription(member).topics
     )
-    for topic in filter(None, map(topics.named, wanted)):
+    for topic in filter(None, map(topics.named, subscribed)):
         for partition in range(topic.partitions):
             if (topic.name, partition) not in assigned:
                 yield f"{topic.name}-{partition} is given to nobody in {group.group_id}"

@@ -1,5 +1,4 @@
-"""Checks consumer groups (KIP-848) from one step to the next: epochs, removals, fencing, exclusive
-use.
+"""Checks consumer groups (KIP-848) from step to step: epochs, removals, fencing, exclusive use.
 
 `consumer_laws.py` has the laws of one group at one moment. Here are those that need its history:
 what the group was, what its members were told, and which heartbeats were processed. All times are
@@ -30,7 +29,9 @@ from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCING_CODES = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
-ANSWERS_TO_BE_SURE = 3  # the first may answer an older heartbeat, the second one that was under way
+# Of three answers the first may be to an older heartbeat and the second to one under way: only the
+# third shows that the coordinator has processed a heartbeat sent since.
+ANSWERS_TO_BE_SURE = 3
 
 
 class ConsumerGroupChecker:
@@ -121,8 +122,7 @@ class ConsumerGroupChecker:
     def check_change(
         self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
     ) -> int | None:
-        """Check the group after a step; return how far its epoch went up, or None if nothing
-        changed.
+        """Check the group after a step; return how far its epoch went up, None without a change.
 
         topics: of the coordinator now. A target assignment is checked against the topics from which
         it was computed, which are those of the step that changed the assignment epoch.
@@ -163,8 +163,7 @@ class ConsumerGroupChecker:
         return epochs
 
     def check_downgrade(self, group: ClassicGroup, is_recovered: bool) -> bool:
-        """Check a group that was a consumer group and is a classic one; return whether it has
-        members.
+        """Check a group that KIP-848's migration made classic; return whether it has members.
 
         Its generations go on from the group epoch. is_recovered: the group was loaded from its log,
         so an epoch that stood in no reply may be lost with the conversion.
@@ -186,18 +185,20 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a group that was loaded from its log: members are at the epochs that they were
-        told.
+        """Check a group that was loaded from its log.
+
+        No member may be behind an epoch that it was told: the law `durable`.
         """
         saved, before = group.saved, self._members.get(group.group_id, {})
         for name in before:
-            told, member = self._acknowledged_epochs.get(name), saved.members.get(name)
-            if told is None or (
-                member is not None and (member.epoch >= told or member.epoch in (AWAY, JOINING))
+            acknowledged, member = self._acknowledged_epochs.get(name), saved.members.get(name)
+            if acknowledged is None or (
+                member is not None
+                and (member.epoch >= acknowledged or member.epoch in (AWAY, JOINING))
             ):
                 continue
-            left = "it is no member any more" if member is None else f"it is at {member.epoch}"
-            raise LawBroken("durable", f"{name} was told epoch {told}, and now {left}.")
+            status = "it is no member any more" if member is None else f"it is at {member.epoch}"
+            raise LawBroken("durable", f"{name} was told epoch {acknowledged}, and now {status}.")
         self._members[group.group_id] = {
             name: _snapshot(member, None, now_ms) for name, member in saved.members.items()
         }
@@ -241,16 +242,17 @@ class ConsumerGroupChecker:
         ):
             return
         for partition in partitions:
-            holder = saved.owners.owner_or_none(
+            assigned_to = saved.owners.owner_or_none(
                 saved.units.unit(partition.topic_id, partition.partition)
             )
-            if holder == member_id:
+            if assigned_to == member_id:
                 continue
             if not owner.uses_classic_protocol or not may_mean_deleted_topic(
                 group, member_id, partition, topics
             ):
                 why = (
-                    f"{member_id} uses {partition}, which the group says {holder or 'nobody'} has."
+                    f"{member_id} uses {partition}, which the group says "
+                    f"{assigned_to or 'nobody'} has."
                 )
                 raise LawBroken("no-two-hands", why)
 
@@ -262,6 +264,7 @@ class ConsumerGroupChecker:
         before: Mapping[str, MemberSnapshot],
         after: Mapping[str, MemberSnapshot],
     ) -> None:
+        """Check that no epoch of the group or of a member went back."""
         name, epoch = group.group_id, group.saved.epoch
         shown = self._max_shown_epoch.get(name, 0)
         if epoch < shown:
@@ -311,8 +314,9 @@ class ConsumerGroupChecker:
     def _still_uses_revoked(
         self, group: ConsumerGroup, member_id: str, last: MemberSnapshot
     ) -> bool:
-        """Return whether the owner still uses a partition pending revocation, or its process is
-        dead.
+        """Return whether the owner still uses a partition pending revocation.
+
+        Returns True if its process is dead: then it will never report a release.
         """
         ids = group.saved.units.ids
         revoked = dict.fromkeys(
@@ -330,10 +334,10 @@ class ConsumerGroupChecker:
         return True
 
     def _has_reported_release(self, member_id: str, last: MemberSnapshot) -> bool:
-        """Return whether the member must have reported that it released what it had to give up.
+        """Return whether the member must have reported that it released the revoked partitions.
 
-        It has received so many answers since it had to, and since its owner did, that one of the
-        heartbeats they answered carried the news.
+        It has received so many answers since the revocation, and since its owner released them,
+        that one of the heartbeats they answered reported it.
         """
         times_ms = self._answer_times_ms.get(member_id)
         released_ms = max(last.since_ms, self._in_use_changed_ms.get(member_id, 0))
@@ -376,11 +380,11 @@ def _snapshot(
 
 def _check_subscribed(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
     """Check that the member is assigned no partition of a topic to which it does not subscribe."""
-    ids, wanted = group.saved.units.ids, member.metadata.subscribed_topic_names
+    ids, subscribed = group.saved.units.ids, member.metadata.subscribed_topic_names
     for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
         topic = topics.with_id(ids[number])
-        if topic is not None and topic.name not in wanted:
+        if topic is not None and topic.name not in subscribed:
             raise LawBroken(
                 "subscribed-only",
-                f"{member.member_id} wants {', '.join(wanted)} and has {topic.name}.",
+                f"{member.member_id} wants {', '.join(subscribed)} and has {topic.name}.",
             )

@@ -1,5 +1,4 @@
-"""The laws of one consumer group as its coordinator has it. A law yields one sentence for each
-violation.
+"""The laws of one consumer group in its coordinator. A law yields a sentence for each violation.
 
 They hold between any two steps, in every reachable state: while partitions of deleted topics are
 still assigned, while static members are away, before the first target assignment. Laws that need
@@ -14,30 +13,32 @@ from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.topics import IdPartition, Topic, Topics
 
+# Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
 Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
 def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """No partition is with two members, whether assigned or pending revocation."""
-    held: list[int] = []
+    """Yield partitions of two members at once, whether assigned or pending revocation."""
+    owned: list[int] = []
     for member in group.saved.members.values():
-        held += member.units()
-    if len(frozenset(held)) == len(held):
+        owned += member.units()
+    if len(frozenset(owned)) == len(owned):
         return
-    first: dict[int, str] = {}
+    owner: dict[int, str] = {}
     for member in group.saved.members.values():
         for unit in member.units():
-            if unit in first:
+            if unit in owner:
                 yield (
-                    f"{_partition_name(group, topics, unit)} is held by {first[unit]} and by "
+                    f"{_partition_name(group, topics, unit)} is held by {owner[unit]} and by "
                     f"{member.member_id}."
                 )
-            first[unit] = member.member_id
+            owner[unit] = member.member_id
 
 
-def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """No epoch is above the group epoch: of the target assignment, of members, and of assigned
-    partitions.
+def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
+    """Yield epochs above the group epoch.
+
+    They may be of the target assignment, of members, or of assigned partitions.
     """
     saved = group.saved
     newest = saved.epoch
@@ -51,16 +52,21 @@ def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             yield f"{name} is at epoch {epoch}, which means nothing."
         if member.previous_epoch > (newest if epoch == AWAY else epoch):
             yield f"{name} is at epoch {epoch} and was at {member.previous_epoch} before."
-        given = member.assigned.epochs.tolist() + member.pending_revocation.epochs.tolist()
-        if given and max(given) > max(epoch, 0):
-            yield f"{name} is at epoch {epoch} and has a partition that was given at {max(given)}."
+        partition_epochs = (
+            member.assigned.epochs.tolist() + member.pending_revocation.epochs.tolist()
+        )
+        if partition_epochs and max(partition_epochs) > max(epoch, 0):
+            yield (
+                f"{name} is at epoch {epoch} and has a partition that was given at "
+                f"{max(partition_epochs)}."
+            )
 
 
 def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """A target assignment of the group epoch assigns every subscribed partition once, to a
-    subscribed member.
+    """Yield subscribed partitions that a target assignment of the group epoch does not assign once.
 
-    topics: those from which the target assignment was computed.
+    It must assign each of them, and to a member that subscribes to its topic. topics: those from
+    which the target assignment was computed.
     """
     saved = group.saved
     if saved.assignment_epoch != saved.epoch:
@@ -70,13 +76,13 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}
     owner: dict[int, str] = {}
     for name, member in saved.members.items():
-        wishes = member.metadata.subscribed_topic_names
-        sizes = sizes_of.get(wishes)
+        names = member.metadata.subscribed_topic_names
+        sizes = sizes_of.get(names)
         if sizes is None:
-            known = [topic for wish in wishes if (topic := topics.named(wish)) is not None]
-            subscribed.update((topic.name, topic) for topic in known)
-            sizes = sizes_of[wishes] = {
-                saved.units.number_or_none(topic.id): topic.partitions for topic in known
+            existing = [topic for name_ in names if (topic := topics.named(name_)) is not None]
+            subscribed.update((topic.name, topic) for topic in existing)
+            sizes = sizes_of[names] = {
+                saved.units.number_or_none(topic.id): topic.partitions for topic in existing
             }
         if member.target is None:
             continue
@@ -104,15 +110,18 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """A member at the assignment epoch is assigned only partitions of its target; all of them if it
-    is STABLE.
+    """Yield members at the assignment epoch that are assigned more than their target.
+
+    A STABLE member at that epoch must have all of its target.
     """
     saved = group.saved
-    at = [member for member in saved.members.values() if member.epoch == saved.assignment_epoch]
-    if not at:
+    members = [
+        member for member in saved.members.values() if member.epoch == saved.assignment_epoch
+    ]
+    if not members:
         return
     owner = _target_owners(group)
-    for member in at:
+    for member in members:
         name, units = member.member_id, member.assigned.units.tolist()
         for unit in units:
             if owner.get(unit) != name:
@@ -121,17 +130,18 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
                     f"{_partition_name(group, topics, unit)}, "
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
-        wanted = 0 if member.target is None else len(member.target)
-        if member.state is MemberState.STABLE and len(units) < wanted:
+        size = 0 if member.target is None else len(member.target)
+        if member.state is MemberState.STABLE and len(units) < size:
             yield (
                 f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of "
-                f"{wanted} partitions."
+                f"{size} partitions."
             )
 
 
-def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """In a Stable group every member is STABLE, at the group epoch, and assigned exactly its
-    target.
+def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
+    """Yield members of a Stable group that are not at their target.
+
+    Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
     if group.state_name() != "Stable":
         return
@@ -154,64 +164,64 @@ def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """The table of partition owners equals what the members' assignments say."""
+    """Yield partitions whose entry in the table of owners contradicts the members' assignments."""
     saved = group.saved
     ids = saved.units.ids
-    held = saved.owners.owned(saved.units)
-    claimed = {
+    table = saved.owners.owned(saved.units)
+    recounted = {
         IdPartition(ids[unit >> SHIFT], unit & PARTITION): name
         for name, member in saved.members.items()
         for unit in member.units()
     }
-    if held == claimed:
+    if table == recounted:
         return
-    for partition in dict.fromkeys([*held, *claimed]):
-        table, members = held.get(partition), claimed.get(partition)
-        if table != members:
+    for partition in dict.fromkeys([*table, *recounted]):
+        in_table, in_members = table.get(partition), recounted.get(partition)
+        if in_table != in_members:
             topic_partition = _partition_name(group, topics, saved.units.unit(*partition))
             yield (
-                f"{topic_partition} is held by {members or 'nobody'}, but the table of "
-                f"holders says {table or 'nobody'}."
+                f"{topic_partition} is held by {in_members or 'nobody'}, but the table of "
+                f"holders says {in_table or 'nobody'}."
             )
 
 
-def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """The counters beside the members equal a recount, and every member has its metadata."""
+def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
+    """Yield counters of the group that differ from a recount, and members without metadata."""
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}
-    speakers: dict[str, int] = {}
-    classics = 0
-    settled_at: dict[int, int] = {}
+    protocols: dict[str, int] = {}
+    classic_members = 0
+    stable_by_epoch: dict[int, int] = {}
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
-        said = member.metadata
-        if said is NO_METADATA:
+        metadata = member.metadata
+        if metadata is NO_METADATA:
             yield f"{name} is a member and never said anything."
-        if said.instance_id is not None:
-            instances[said.instance_id] = name
-        if said.server_assignor is not None:
-            votes[said.server_assignor] = votes.get(said.server_assignor, 0) + 1
-        if said.classic_member_metadata is not None:
-            classics += 1
+        if metadata.instance_id is not None:
+            instances[metadata.instance_id] = name
+        if metadata.server_assignor is not None:
+            votes[metadata.server_assignor] = votes.get(metadata.server_assignor, 0) + 1
+        if metadata.classic_member_metadata is not None:
+            classic_members += 1
             for protocol in dict.fromkeys(
-                spoken.name for spoken in said.classic_member_metadata.supported_protocols
+                supported.name for supported in metadata.classic_member_metadata.supported_protocols
             ):
-                speakers[protocol] = speakers.get(protocol, 0) + 1
+                protocols[protocol] = protocols.get(protocol, 0) + 1
         if member.state is MemberState.STABLE:
-            settled_at[member.epoch] = settled_at.get(member.epoch, 0) + 1
-        for topic in said.subscribed_topic_names:
+            stable_by_epoch[member.epoch] = stable_by_epoch.get(member.epoch, 0) + 1
+        for topic in metadata.subscribed_topic_names:
             subscribers[topic] = subscribers.get(topic, 0) + 1
-    for what, kept, counted in (
+    for what, counter, recount in (
         ("subscribers", saved.subscriber_counts, subscribers),
         ("votes", saved.assignor_votes, votes),
-        ("speakers", saved.protocol_counts, speakers),
-        ("classic members", saved.classic_member_count, classics),
-        ("settled members", saved.stable_members_by_epoch, settled_at),
+        ("speakers", saved.protocol_counts, protocols),
+        ("classic members", saved.classic_member_count, classic_members),
+        ("settled members", saved.stable_members_by_epoch, stable_by_epoch),
         ("instances", saved.instances, instances),
     ):
-        if kept != counted:
-            yield f"the count of {what} is {kept}, and a recount gives {counted}."
+        if counter != recount:
+            yield f"the count of {what} is {counter}, and a recount gives {recount}."
 
 
 GROUP_LAWS: dict[str, Law] = {
@@ -226,46 +236,45 @@ GROUP_LAWS: dict[str, Law] = {
 """The laws of one group at one moment, by name."""
 
 WATCHED_LAWS: dict[str, str] = {
-    "no-two-hands": "no partition is in two applications' hands at once",
+    "no-two-hands": "no two applications use the same partition at the same time",
     "epochs-never-back": (
-        "no epoch goes back, neither those that an application has seen nor those of the "
+        "no epoch decreases, neither those that an application has seen nor those of the "
         "coordinator"
     ),
     "converges": "after the faults every member has its target within a bound",
-    "silent": "a group that has converged writes nothing and moves no epoch without a cause",
-    "commit-is-fenced": "a commit of a fenced or stale epoch is refused",
-    "offsets-never-back": "a committed offset never goes back without a reset",
-    "one-sink": "no record is committed past that the sink of its group has not got",
+    "silent": "a group that has converged writes nothing and changes no epoch without a cause",
+    "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
+    "offsets-never-back": "a committed offset never decreases without a reset",
+    "one-sink": "no offset is committed beyond records that the group's sink lacks",
     "ticket-once": (
-        "every ticket is spent at most once, and exactly once while its connection lives"
+        "every ticket of a waiting request is used at most once, and exactly once if its "
+        "connection stays open"
     ),
-    "sink-once": "the sink ends with every record once",
+    "sink-once": "at the end, the sink has every record once",
     "all-is-read": (
-        "in the end the plain consumers have committed the end of every log, and nothing beyond it"
+        "at the end, the plain consumers have committed the end of every log, and nothing beyond it"
     ),
-    "spans-continue": "a query never goes back behind the end of its own last batch",
+    "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
-        "what is replayed from the log equals what is saved in the running coordinator"
+        "the state replayed from the log equals the saved state of the running coordinator"
     ),
-    "compacted-replay-equals-live": (
-        "the same of a log that a cleaner has passed over, wholly or in part"
+    "compacted-replay-equals-live": "the same for a log that was compacted, wholly or in part",
+    "fenced-with-cause": "no member is fenced that followed the protocol",
+    "gone-with-cause": "no member is removed that sent its requests in time",
+    "gone-in-time": (
+        "no member of a stable classic group is silent for longer than its session timeout"
     ),
-    "fenced-with-cause": "no member is fenced that kept to the protocol",
-    "gone-with-cause": "no member is dismissed that spoke in time",
-    "gone-in-time": "no member of a classic group at rest is silent for longer than its session",
     "moves-with-cause": (
-        "a leader that shares out stickily takes no partition from a member that could keep it"
+        "a leader with a sticky assignor takes no partition from a member that could keep it"
     ),
-    "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
+    "subscribed-only": "no member is assigned a partition of a topic that it does not subscribe to",
     "no-defect": (
-        "no machine raises what it does not declare, and no member fails for good but for "
-        "want of time"
+        "no machine raises an undeclared exception, and no member fails permanently except "
+        "for want of time"
     ),
-    "durable": "what was acknowledged outlives a crash",
+    "durable": "everything that was acknowledged survives a crash",
 }
-"""The laws that the simulator's checker checks, and what each says; docs/simulator.md lists
-them.
-"""
+"""The laws that the simulator's checker checks; docs/simulator.md has these sentences."""
 
 TLA: dict[str, str] = {
     "TypeOK": "bounded-epochs, counts-agree",
@@ -280,9 +289,7 @@ TLA: dict[str, str] = {
     "ClientSideMemberEpochIsMonotonic": "epochs-never-back",
     "GcSideMemberEpochIsMonotonic": "epochs-never-back",
 }
-"""Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws
-that stand for each.
-"""
+"""The laws that stand for each invariant of Vanlightly's TLA+ sketch of KIP-848, both versions."""
 
 
 def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:

@@ -1,6 +1,4 @@
-"""Counts of one history: rebalances, how long groups took to converge, how long partitions had no
-owner.
-"""
+"""Counts rebalances, how long groups took to converge, and how long partitions had no owner."""
 
 from collections.abc import Iterable
 
@@ -33,9 +31,7 @@ class RunCounters:
             self.slowest_convergence_ms = max(self.slowest_convergence_ms, took_ms)
 
     def ownership_changed(self, group: str, applications: Iterable[PartitionOwner]) -> None:
-        """Count and trace which partitions of the group have another owner, or none, than
-        before.
-        """
+        """Count and trace which partitions of the group have another owner than before, or none."""
         now: dict[TopicIdPartition, str] = {}
         for application in applications:
             if application.group == group and application.is_up:

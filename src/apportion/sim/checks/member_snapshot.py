@@ -1,6 +1,4 @@
-"""A member of a consumer group as it was checked last, and what may end or confuse its
-membership.
-"""
+"""A member of a consumer group as it was checked last, and which events may end its membership."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +13,10 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest
 
 
 class MemberSnapshot(NamedTuple):
-    """A member as the checker saw it last. since_ms: when its current assignment last changed."""
+    """A member as the checker saw it last.
+
+    since_ms: when its current assignment last changed.
+    """
 
     epoch: int
     previous_epoch: int
@@ -24,7 +25,7 @@ class MemberSnapshot(NamedTuple):
     pending_revocation: Any
     target: Any
     metadata: Any
-    since_ms: int  # of the broker's clock, in this hold
+    since_ms: int  # of the monotonic clock of the broker's present incarnation
 
     def has_same_assignment(self, member: ConsumerGroupMember) -> bool:
         """Return whether the member's current assignment, epochs and state are unchanged."""
@@ -38,8 +39,7 @@ class MemberSnapshot(NamedTuple):
 
 
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """Return whether the request ends the membership: a leave, or a new process of the static
-    member.
+    """Return whether the request ends the membership: a leave, or a replacement of a static member.
 
     A new process replaces a static member that is away, or one where either uses the classic
     protocol.
@@ -60,8 +60,7 @@ def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
 def may_mean_deleted_topic(
     group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics
 ) -> bool:
-    """Return whether a classic member may use a partition that is not its own without knowing
-    better.
+    """Return whether a classic member may use a partition that is not its own by mistake.
 
     The classic protocol names topics without ids, so a member cannot tell a deleted topic from one
     that was created later under its name. It may, if the partition's topic is deleted, if nobody
@@ -77,8 +76,8 @@ def may_mean_deleted_topic(
     ):
         return True
     ids = group.saved.units.ids
-    held = group.saved.members[member_id].units()
+    owned_units = group.saved.members[member_id].units()
     return any(
         unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None
-        for unit in held
+        for unit in owned_units
     )

@@ -1,6 +1,4 @@
-"""Checks committed offsets: who commits, that they never go back, and never pass what the group's
-sink has.
-"""
+"""Checks committed offsets: who commits, that they never go back, nor beyond the sink's fences."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,9 +22,11 @@ ByTopic = dict[str, dict[int, OffsetCommitValue]]
 
 
 class OffsetChecker:
-    """What was committed, and what of it stood in a reply.
+    """The committed offsets of all groups, and those that stood in a reply.
 
-    first: the offset at which the group with a sink began to read each partition.
+    first: the offset at which the group with a sink began to read each partition. commits: how many
+    offsets were changed. The other tables hold what was committed before the present request, the
+    highest offset that a reply has shown, and the highest record that was acknowledged.
     """
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
@@ -64,17 +64,22 @@ class OffsetChecker:
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
+        """Check one committed offset.
+
+        The committer may commit it, it is not below the one before, and the sink has all rows up to
+        it.
+        """
         self.commits += 1
-        who, claimed = request.member_id, request.generation_id_or_member_epoch
-        if not _may_commit(shards, request.group_id, who, claimed, topic_partition):
+        member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+        if not _may_commit(shards, request.group_id, member_id, epoch, topic_partition):
             raise LawBroken(
                 "commit-is-fenced",
-                f"{who} committed {topic_partition} as of epoch {claimed}, which it may not.",
+                f"{member_id} committed {topic_partition} as of epoch {epoch}, which it may not.",
             )
         if old is not None and old.topic_id == topic_partition.topic_id and offset < old.offset:
             raise LawBroken(
                 "offsets-never-back",
-                f"{who} committed {offset} for {topic_partition}, where {old.offset} stood.",
+                f"{member_id} committed {offset} for {topic_partition}, where {old.offset} stood.",
             )
         sink = self._sinks.get(request.group_id)
         if sink is not None:
@@ -87,7 +92,7 @@ class OffsetChecker:
             if offset > end:
                 raise LawBroken(
                     "one-sink",
-                    f"{who} committed {offset} for {topic_partition}; the group's sink "
+                    f"{member_id} committed {offset} for {topic_partition}; the group's sink "
                     f"ends at {end}.",
                 )
 
@@ -96,8 +101,10 @@ class OffsetChecker:
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Note what a reply shows or acknowledges: fetched offsets, committed offsets, produced
-        records.
+        """Note what a reply shows or acknowledges.
+
+        These are fetched offsets, committed offsets and produced records: a later crash must not
+        lose them.
         """
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
@@ -111,21 +118,24 @@ class OffsetChecker:
                             )
                             self._note_shown(group_partition, partition.committed_offset)
         elif type(request) is OffsetCommitRequest:
-            for said, answer in zip(request.topics, body.topics, strict=True):
-                for wanted, partition in zip(said.partitions, answer.partitions, strict=True):
+            for requested_topic, topic in zip(request.topics, body.topics, strict=True):
+                for requested, partition in zip(
+                    requested_topic.partitions, topic.partitions, strict=True
+                ):
                     if partition.error_code == Code.NONE:
                         group_partition = (
                             request.group_id,
-                            bytes(said.topic_id),
+                            bytes(requested_topic.topic_id),
                             partition.partition_index,
                         )
-                        self._note_shown(group_partition, wanted.committed_offset)
+                        self._note_shown(group_partition, requested.committed_offset)
         elif type(request) is ProduceRequest:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a broker that loaded its logs: what stood in a reply is there; anything else may be
-        lost.
+        """Check a broker that loaded its logs: what stood in a reply is there.
+
+        Anything else may be lost.
         """
         for group_id, sink in self._sinks.items():
             known = committed_offsets(shards, group_id)
@@ -143,11 +153,11 @@ class OffsetChecker:
                 continue
             value = committed_offsets(shards, group_id).get(topic.name, {}).get(partition)
             if value is None or value.offset < shown:
-                found = "none" if value is None else value.offset
+                remaining = "none" if value is None else value.offset
                 raise LawBroken(
                     "durable",
                     f"offset {shown} of {topic.name}-{partition} was shown in {group_id}; "
-                    f"{found} is left.",
+                    f"{remaining} is left.",
                 )
         ends = {
             (partition.topic.id, partition.index): partition.log.next_offset
@@ -179,9 +189,9 @@ class OffsetChecker:
 def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
     """Return the committed offsets of the group, by topic and partition."""
     for shard in shards:
-        found = shard.ledger.offsets.get(group_id)
-        if found is not None:
-            return found
+        by_topic = shard.ledger.offsets.get(group_id)
+        if by_topic is not None:
+            return by_topic
     return {}
 
 
@@ -189,7 +199,7 @@ def _may_commit(
     shards: Iterable[Shard],
     group_id: str,
     member_id: str,
-    claimed: int,
+    epoch: int,
     topic_partition: TopicIdPartition,
 ) -> bool:
     """Return whether the member may commit with the epoch that it claims.
@@ -200,14 +210,14 @@ def _may_commit(
     for shard in shards:
         group = shard.ledger.groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            return may_commit(group, member_id, claimed, topic_partition)
+            return may_commit(group, member_id, epoch, topic_partition)
         if group is not None:
             member = group.saved.members.get(member_id)
-            if member is None or claimed > member.epoch:
+            if member is None or epoch > member.epoch:
                 return False
             unit = group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
-            given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(
-                unit
-            )
-            return claimed == member.epoch or (given is not None and given <= claimed)
+            assigned_epoch = (
+                member.assigned.as_mapping() | member.pending_revocation.as_mapping()
+            ).get(unit)
+            return epoch == member.epoch or (assigned_epoch is not None and assigned_epoch <= epoch)
     return False

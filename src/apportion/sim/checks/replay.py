@@ -1,8 +1,7 @@
-"""The law of the log: replaying it gives the running coordinator's saved state, also when a cleaner
-has passed over it.
+"""Checks that replaying a log gives the running coordinator's saved state, also after compaction.
 
 A second reader follows each log from where it stopped, so the whole log is read once; after a
-restart it begins anew.
+restart of the broker it begins anew.
 """
 
 from collections.abc import Iterable
@@ -30,9 +29,7 @@ Shards = Iterable[tuple[Partition, Shard]]
 
 
 class LogFollower:
-    """A shard that knows nothing but the log, up to `next_offset`, and the records that it has
-    read.
-    """
+    """A shard built from the log alone, up to `next_offset`, with the records read so far."""
 
     __slots__ = ("live", "next_offset", "records", "shard")
 
@@ -43,7 +40,7 @@ class LogFollower:
         self.next_offset = 0
 
     def follow(self, partition: Partition) -> None:
-        """It has read the log to its end."""
+        """Replay the log from where the last call stopped, to its end."""
         if self.next_offset < partition.log.next_offset:
             for record in stored_records(partition, self.next_offset):
                 self.shard.replay(record)
@@ -52,7 +49,10 @@ class LogFollower:
 
 
 class ReplayChecker:
-    """Followers of all logs. checked_at: the step of the last comparison."""
+    """The followers of all logs.
+
+    checked_at: the step of the last comparison.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         self.checked_at = 0
@@ -61,11 +61,11 @@ class ReplayChecker:
         self._followers: dict[int, LogFollower] = {}
 
     def forget(self) -> None:
-        """The broker has begun anew."""
+        """Forget all followers, as the broker has restarted."""
         self._followers.clear()
 
     def check(self, shards: Shards) -> None:
-        """Every shard has saved what its log says."""
+        """Check that every shard has saved what its log says."""
         self.checked_at = self._simulation.steps
         for partition, shard in shards:
             difference = difference_or_none(
@@ -76,16 +76,19 @@ class ReplayChecker:
                 raise LawBroken("replay-equals-live", difference)
 
     def check_compacted(self, shards: Shards) -> None:
-        """The same of a log of which some first part was cleaned: before it was read, or while."""
+        """Check the same for logs of which a first part was compacted.
+
+        The log cleaner passes over them before they are read, or while they are read.
+        """
         for partition, shard in shards:
             records = self._follower(partition, shard).records
-            upto = self._rng.randint(0, len(records))
+            cleaned = self._rng.randint(0, len(records))
             if self._rng.random() < 0.5:
-                left = compact(records, upto, drops_tombstones=self._rng.random() < 0.5)
+                remaining = compact(records, cleaned, drops_tombstones=self._rng.random() < 0.5)
             else:
-                left = read_during_compaction(records, self._rng.randint(0, upto), upto)
+                remaining = read_during_compaction(records, self._rng.randint(0, cleaned), cleaned)
             try:
-                ledger = replay_records(left)
+                ledger = replay_records(remaining)
             except Exception as error:
                 raise LawBroken(
                     "compacted-replay-equals-live",
@@ -96,7 +99,7 @@ class ReplayChecker:
                 raise LawBroken("compacted-replay-equals-live", difference)
 
     def _follower(self, partition: Partition, shard: Shard) -> LogFollower:
-        """The follower of that shard's log, which has read it to its end."""
+        """Return the follower of that shard's log, which has read it to its end."""
         follower = self._followers.get(partition.index)
         if follower is None or follower.live is not shard:
             follower = self._followers[partition.index] = LogFollower(shard)

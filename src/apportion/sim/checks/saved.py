@@ -1,8 +1,7 @@
-"""What a shard has saved, as one value to compare: live against replayed, and against what is left
-after a log cleaner.
+"""The saved state of a shard as one value, to compare the live one with a replayed one.
 
-Nothing in the value depends on how a group numbered its topics, nor on the order in which anything
-came.
+The value does not depend on how a group numbered its topics, nor on the order in which anything
+came. `compact` and `read_during_compaction` simulate the log cleaner.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,8 +26,10 @@ from apportion.wire.records.groups import (
 
 
 class SavedMember(NamedTuple):
-    """One member. assigned, revoking: the epoch at which each partition was given. target: in the
-    order in which it is given.
+    """The saved state of one member.
+
+    assigned, pending_revocation: the epoch at which each partition was assigned. target: in the
+    order of assignment; None without a target.
     """
 
     metadata: ConsumerGroupMemberMetadataValue
@@ -41,30 +42,33 @@ class SavedMember(NamedTuple):
 
 
 class SavedGroup(NamedTuple):
-    """One group, with what is counted beside its members: a counter that is 0 is not there."""
+    """The saved state of one consumer group, with its counters.
+
+    A counter that is 0 is left out: the coordinator may keep it or drop it.
+    """
 
     epoch: int
     assignment_epoch: int
     metadata_hash: int
     members: dict[str, SavedMember]
     instances: dict[str, str]
-    subscribers: dict[str, int]
-    votes: dict[str, int]
-    speakers: dict[str, int]
-    classics: int
-    settled_at: dict[int, int]
-    holders: dict[IdPartition, str]
+    subscriber_counts: dict[str, int]
+    assignor_votes: dict[str, int]
+    protocol_counts: dict[str, int]
+    classic_member_count: int
+    stable_members_by_epoch: dict[int, int]
+    owners: dict[IdPartition, str]
 
 
 class SavedShard(NamedTuple):
-    """One shard. offsets: by group, topic and partition."""
+    """The saved state of one shard. offsets: by group, topic and partition."""
 
     groups: dict[str, SavedGroup | GroupMetadataValue | None]
     offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]]
 
 
 def saved_state(ledger: Ledger) -> SavedShard:
-    """All that is saved in `ledger`; it stays what it is when the ledger goes on."""
+    """Return a copy of all that is saved in `ledger`."""
     return SavedShard(
         {group_id: _group_state(group) for group_id, group in ledger.groups.items()},
         {
@@ -75,12 +79,12 @@ def saved_state(ledger: Ledger) -> SavedShard:
 
 
 def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
-    """The first thing that differs, in one sentence; None where nothing does."""
+    """Return the first difference, in one sentence; None if there is none."""
     return None if live == replayed else _difference("", live, replayed)
 
 
 def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
-    """What a shard knows that has read these records and nothing else."""
+    """Return the ledger of a shard that has replayed these records and nothing else."""
     shard = Shard(GroupSettings(), Topics())
     for record in records:
         shard.replay(record)
@@ -88,47 +92,47 @@ def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
 
 
 def compact(
-    records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool
+    records: Sequence[CoordinatorRecord], cleaned: int, drops_tombstones: bool
 ) -> list[CoordinatorRecord]:
-    """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of
-    each key, the rest as it is.
+    """Return what the log cleaner leaves after it has cleaned the first `cleaned` records.
 
-    drops_tombstones: they have stood long enough for the cleaner to take them too.
+    Of these it keeps the last of each key. drops_tombstones: they are old enough
+    (`delete.retention.ms`) to be removed as well.
     """
-    left = [records[index] for index in _last_of_each_key(records, upto)]
+    kept = [records[index] for index in _last_of_each_key(records, cleaned)]
     return [
-        *(record for record in left if not (drops_tombstones and record.value is None)),
-        *records[upto:],
+        *(record for record in kept if not (drops_tombstones and record.value is None)),
+        *records[cleaned:],
     ]
 
 
 def read_during_compaction(
-    records: Sequence[CoordinatorRecord], read: int, upto: int
+    records: Sequence[CoordinatorRecord], read: int, cleaned: int
 ) -> list[CoordinatorRecord]:
-    """What a reader sees who had read `read` records when a cleaner came and cleaned the first
-    `upto` (KAFKA-19862).
+    """Return what a reader sees that had read `read` records when the first `cleaned` were cleaned.
 
-    It may see what was given and never that it was taken back first; but tombstones stand longer
-    than any reader needs.
+    It may see a record and miss the one that took it back before the next of that key
+    (KAFKA-19862). Tombstones stay longer than any reader needs.
     """
-    left = [records[index] for index in _last_of_each_key(records, upto) if index >= read]
-    return [*records[:read], *left, *records[max(read, upto) :]]
+    kept = [records[index] for index in _last_of_each_key(records, cleaned) if index >= read]
+    return [*records[:read], *kept, *records[max(read, cleaned) :]]
 
 
-def _last_of_each_key(records: Sequence[CoordinatorRecord], upto: int) -> list[int]:
+def _last_of_each_key(records: Sequence[CoordinatorRecord], cleaned: int) -> list[int]:
     return sorted(
         {
-            encode_key(record.key): index for index, record in enumerate(islice(records, upto))
+            encode_key(record.key): index for index, record in enumerate(islice(records, cleaned))
         }.values()
     )
 
 
 def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
-    """What is saved of a group of either kind; of a classic one, the record itself."""
+    """Return the saved state of a group; of a classic one it is the record itself."""
     return group.saved if isinstance(group, ClassicGroup) else _consumer_group_state(group)
 
 
 def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
+    """Return the saved state of a consumer group, with partitions in place of numbered units."""
     saved = group.saved
     return SavedGroup(
         saved.epoch,
@@ -165,9 +169,9 @@ def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMembe
     )
 
 
-def _epochs_by_partition(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
-    places = [_id_partition(unit, ids) for unit in grants.units.tolist()]
-    return dict(zip(places, grants.epochs.tolist(), strict=True))
+def _epochs_by_partition(assigned: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
+    partitions = [_id_partition(unit, ids) for unit in assigned.units.tolist()]
+    return dict(zip(partitions, assigned.epochs.tolist(), strict=True))
 
 
 def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
@@ -175,9 +179,7 @@ def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
 
 
 def _difference(where: str, live: Any, replayed: Any) -> str:
-    """`live` and `replayed`, which stand at `where` and are not equal: the first that differs in
-    them, by name.
-    """
+    """Return the first difference between two unequal values at `where`, by name."""
     if isinstance(live, dict):
         for name in sorted({**live, **replayed}):
             if name not in replayed:
@@ -203,12 +205,12 @@ def _difference(where: str, live: Any, replayed: Any) -> str:
 
 
 def _key_text(name: Any) -> str:
-    """The key of a table as people say it: partitions by their topic's id."""
+    """Return a key of a table for people: a partition by the id of its topic."""
     return f"{name[0].hex()}-{name[1]}" if isinstance(name, tuple) else str(name)
 
 
 def _value_text(value: Any) -> str:
-    """A value as people read it: targets as a list of partitions."""
+    """Return a value for people: a target as a list of partitions."""
     return f"[{', '.join(map(_key_text, value))}]" if type(value) is tuple else repr(value)
 
 

@@ -1,8 +1,7 @@
-"""The law of sticky shares: where all want the same, a leader takes no partition from anybody
-without need.
+"""The law of sticky assignments: a leader takes no partition from a member without need.
 
-It is reckoned from what the log says alone: what each member told of its last share, and what it
-was given now.
+It is decided from the log alone: from the previous assignment in each member's user data (KIP-341)
+and from the new assignment.
 """
 
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ STICKY = "sticky"
 
 
 def needless_moves(saved: GroupMetadataValue) -> Iterator[str]:
-    """A sentence if members keep fewer of their partitions than equal shares allow.
+    """Yield a sentence if members keep fewer of their partitions than equal counts allow.
 
-    Only of eager groups whose members want the same topics: there everything is given, and how much
-    can stay is plain.
+    Only eager groups whose members subscribe to the same topics are checked. There every partition
+    is assigned at once, and the number that can stay is known: each member keeps up to an even
+    share, and as many members as there are partitions left over keep one more.
     """
     subscriptions = [sorted(decode_subscription(member).topics) for member in saved.members]
     if (
@@ -48,15 +48,21 @@ def needless_moves(saved: GroupMetadataValue) -> Iterator[str]:
 
 
 def previous_owners(members: tuple[MemberMetadata, ...]) -> dict[NamePartition, str]:
-    """Who had each partition: whoever alone tells so of the newest generation (KIP-341)."""
-    on_step: dict[NamePartition, dict[str, int]] = {}
+    """Return the previous owner of each partition.
+
+    It is the one member that claims it with the newest generation (KIP-341); two such members are
+    both ignored.
+    """
+    claims_of: dict[NamePartition, dict[str, int]] = {}
     for member in members:
-        last = decode_sticky(decode_subscription(member).user_data)
-        for part in last.topic_partitions:
+        previous = decode_sticky(decode_subscription(member).user_data)
+        for part in previous.topic_partitions:
             for partition in part.partitions:
-                on_step.setdefault((part.topic, partition), {})[member.member_id] = last.generation
+                claims_of.setdefault((part.topic, partition), {})[member.member_id] = (
+                    previous.generation
+                )
     owners = {}
-    for named, claims in on_step.items():
+    for named, claims in claims_of.items():
         newest = [
             owner for owner, generation in claims.items() if generation == max(claims.values())
         ]

@@ -1,4 +1,4 @@
-"""What the log says of a member of a classic group: what it wants, and what it was given."""
+"""Decodes the subscription and the assignment of a classic member from the log."""
 
 from collections.abc import Iterator
 
@@ -12,21 +12,22 @@ from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import MemberMetadata
 
 NamePartition = tuple[str, int]
-"""A topic's name and a partition of it: all that the classic protocol knows."""
+"""The name of a topic and a partition number: the classic protocol has no topic ids."""
 
 
 def assigned_partitions(member: MemberMetadata) -> Iterator[NamePartition]:
-    """What the leader gave that member; nothing where it gave no bytes."""
+    """Yield the partitions that the leader assigned to the member; none if it sent no bytes."""
     if member.assignment:
         _, assignment = decode(ConsumerProtocolAssignment, member.assignment)
-        for part in assignment.assigned_partitions:
-            for partition in part.partitions:
-                yield part.topic, partition
+        for topic in assignment.assigned_partitions:
+            for partition in topic.partitions:
+                yield topic.topic, partition
 
 
 def decode_subscription(member: MemberMetadata) -> ConsumerProtocolSubscription:
-    """What the member said when it joined. LawBroken for bytes that say nothing: no member of ours
-    sends such.
+    """Return the subscription with which the member joined.
+
+    Raises LawBroken for bytes that cannot be decoded: no member of the simulation sends such.
     """
     try:
         return decode(ConsumerProtocolSubscription, member.subscription)[1]

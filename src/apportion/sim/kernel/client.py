@@ -1,6 +1,4 @@
-"""A process that runs a script against the broker, and the two effects that every script may
-yield.
-"""
+"""A process that runs a script against the broker, and the effects that every script may yield."""
 
 from typing import Any, NamedTuple
 

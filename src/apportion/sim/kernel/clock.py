@@ -1,5 +1,4 @@
-"""Discrete-event simulation: one queue of scheduled calls, random streams, and processes that
-start, pause and die.
+"""Discrete-event simulation: one queue of scheduled calls, random streams, and processes.
 
 The queue alone decides the order: by time, then in the order in which calls were scheduled. Every
 random choice comes from a stream that the seed and a purpose name, so that a component which draws
@@ -22,8 +21,9 @@ LINES_PER_HASH = 512  # lines of the trace that are hashed at once
 
 Callback = Callable[..., None]
 ScheduledCall = list[Any]
-"""`[at_us, number, callback, arguments]`; the number orders calls of one time, a cancelled call has
-None as callback.
+"""`[at_us, number, callback, arguments]`: the number orders calls of one time.
+
+A cancelled call has None as callback.
 """
 
 
@@ -62,8 +62,9 @@ class Simulation:
         return self.now_us // 1000
 
     def random_stream(self, purpose: str) -> Random:
-        """Return an independent random stream for that purpose; the same seed and purpose give the
-        same stream.
+        """Return the random stream of that purpose.
+
+        The same seed and purpose give the same stream.
         """
         return Random(f"{self.scenario.seed} {purpose}")
 
@@ -85,13 +86,13 @@ class Simulation:
                 callback(*args)
         self.now_us = max(self.now_us, until_us)
 
-    def write_trace(self, who: str, args: str) -> None:
+    def write_trace(self, process: str, text: str) -> None:
         """Add a line to the trace. The digest covers its text, so the wording of lines is fixed."""
-        self._unhashed_lines.append(f"{self.now_us} {who} {args}\n")
+        self._unhashed_lines.append(f"{self.now_us} {process} {text}\n")
         if len(self._unhashed_lines) >= LINES_PER_HASH:
             self._settle()
         if self.trace is not None:
-            self.trace.lines.append(TraceLine(self.now_us, who, args))
+            self.trace.lines.append(TraceLine(self.now_us, process, text))
 
     def digest(self, *rest: bytes) -> str:
         """Return the hash of the trace so far, followed by `rest`, as hexadecimal digits."""
@@ -152,8 +153,9 @@ class SimulatedProcess:
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """Run `callback(*args)` now, when the process resumes, or never if that incarnation has
-        ended.
+        """Run `callback(*args)` now, or when the process resumes.
+
+        It never runs if that incarnation has ended.
         """
         if incarnation != self.incarnation or not self.is_up:
             return
@@ -163,17 +165,15 @@ class SimulatedProcess:
             callback(*args)
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """Schedule `callback(*args)` in this incarnation. `cancel_call` takes the returned
-        value.
-        """
+        """Schedule `callback(*args)` in this incarnation; the result is for `cancel_call`."""
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
-    def pause(self, span_us: int) -> None:
+    def pause(self, duration_us: int) -> None:
         """Stop the process for `span_us`, as SIGSTOP or a long garbage collection does."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
-            self.simulation.write_trace(self.name, f"stands still for {span_us // 1000} ms")
-            self.simulation.call_later(span_us, self.resume, self.incarnation)
+            self.simulation.write_trace(self.name, f"stands still for {duration_us // 1000} ms")
+            self.simulation.call_later(duration_us, self.resume, self.incarnation)
 
     def resume(self, incarnation: int) -> None:
         """Resume the process if it is paused in that incarnation, and run the calls that waited."""
@@ -188,8 +188,9 @@ class SimulatedProcess:
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
-        """Return the simulated time until this process's monotonic clock reads `mono_ms`; at least
-        1.
+        """Return the simulated time until this process's monotonic clock reads `mono_ms`.
+
+        It is at least 1.
         """
         return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
@@ -206,6 +207,7 @@ class Timer:
 
     def set(self, mono_ms: int | None) -> None:
         """Fire at `mono_ms` of the process's clock, unless the timer is set to an earlier time.
+
         None changes nothing.
         """
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
@@ -221,9 +223,7 @@ class Timer:
 
 
 Script = Generator[Any, Any, Any]
-"""What a process does, as a generator: it yields an effect (a request, a sleep) and is sent the
-result.
-"""
+"""The work of a process as a generator that yields effects: a request, a sleep."""
 
 
 class ScriptRunner:
@@ -246,8 +246,9 @@ class ScriptRunner:
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:
-        """Send the result of that turn's effect to the script; ignored if the turn is over or the
-        script cancelled.
+        """Send the result of that turn's effect to the script.
+
+        It is ignored if the turn is over or the script cancelled.
         """
         if turn == self._turn and self._script is not None:
             self._next(self._script.send, answer)
@@ -258,10 +259,10 @@ class ScriptRunner:
         if script is not None:
             script.close()
 
-    def _next(self, step: Callable[[Any], Any], args: Any) -> None:
+    def _next(self, step: Callable[[Any], Any], value: Any) -> None:
         self._turn += 1
         try:
-            effect = step(args)
+            effect = step(value)
         except StopIteration:
             self._script = None
             return

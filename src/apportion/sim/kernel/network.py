@@ -31,9 +31,9 @@ NO_ANSWER = None
 
 
 class SimulatedConnection:
-    """One connection. `unanswered` and `ready_answers` are the broker's end: it answers in request
-    order.
+    """One connection, with both ends.
 
+    `unanswered` and `ready_answers` are the broker's end: it answers in request order.
     broker_incarnation: of the broker that accepted it; None until its first request came. is_open:
     the application's end. on_reset: called when the broker resets it. due_us: when the last message
     of each direction arrives.
@@ -58,9 +58,7 @@ class SimulatedConnection:
 
 
 class Link:
-    """The link between one application and the broker; all connections of the application share
-    it.
-    """
+    """The link between one application and the broker, which all its connections share."""
 
     __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
 
@@ -75,9 +73,7 @@ class Link:
     def send(
         self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any
     ) -> None:
-        """Call `callback(*args)` at the other end, after all earlier messages of the connection in
-        that direction.
-        """
+        """Call `callback(*args)` at the other end, after the connection's earlier messages."""
         delay_us = 50 + int(self._rng.expovariate(1.0) * self._mean_us)
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
@@ -89,9 +85,9 @@ class Link:
         """Cut one direction, or heal it and deliver what was held back, in order."""
         self.is_cut[way] = is_cut
         if not is_cut:
-            held = self._held_back[way][:]
+            messages = self._held_back[way][:]
             self._held_back[way].clear()
-            for callback, args in held:
+            for callback, args in messages:
                 callback(*args)
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
@@ -142,8 +138,9 @@ class RequestChannel:
     def send(
         self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
     ) -> None:
-        """Send a request; call `on_answer` once, with the answer, or with NO_ANSWER on a timeout or
-        reset.
+        """Send a request; call `on_answer` once, with the answer.
+
+        After a timeout or a reset it is called with NO_ANSWER.
         """
         assert self._on_answer is None, "one request at a time"
         self._on_answer = on_answer
@@ -170,8 +167,9 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """Forget the connection on this side only, as a host does that lost its power: the broker
-        sees no close.
+        """Forget the connection on this side only, as a host does that lost its power.
+
+        The broker sees no close.
         """
         if self._connection is not None:
             self._connection.is_open = False

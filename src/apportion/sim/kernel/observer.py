@@ -13,8 +13,9 @@ from apportion.topics import TopicIdPartition
 
 
 class InUse(NamedTuple):
-    """The partitions that an owner uses, and the incarnation of its member that was assigned
-    them.
+    """The partitions that an owner uses.
+
+    incarnation: of the member to which they were assigned.
     """
 
     incarnation: int

@@ -1,13 +1,12 @@
-"""The outcome of one simulated history: its figures, its digest, and the law that broke, if one
-did.
-"""
+"""The outcome of one simulated history: its figures, its digest, and a broken law, if any."""
 
 from typing import NamedTuple
 
 
 class Violation(NamedTuple):
-    """A law that broke. law: its name in `apportion.sim.checks.consumer_laws`. at_ms: simulated
-    time. why: one sentence.
+    """A law that broke.
+
+    law: its name in `apportion.sim.checks.consumer_laws`. at_ms: simulated time. why: one sentence.
     """
 
     law: str
@@ -30,11 +29,9 @@ class Outcome(NamedTuple):
     """The figures of one history. None of them comes from a real clock.
 
     rebalances: new group epochs and generations. slowest_convergence_ms: from a new epoch until
-    every member is at its target assignment.
-    longest_unowned_ms: the longest time that a subscribed partition had no owner while faults were
-    on.
-    rows: records in the sinks. crashes: of the broker. digest: of the trace, and of all bytes that
-    the broker's disk and the sinks hold in the end.
+    every member is at its target assignment. longest_unowned_ms: the longest time that a subscribed
+    partition had no owner while faults were on. rows: records in the sinks. crashes: of the broker.
+    digest: of the trace, and of all bytes that the broker's disk and the sinks hold in the end.
     """
 
     seed: int

@@ -88,18 +88,20 @@ class ScenarioRefused(ValueError):
 
 
 class Fault(NamedTuple):
-    """One fault. who: the number of the application or topic that it befalls. amount: milliseconds,
-    or a count. twist: 32 random bits for whatever else it has to choose.
+    """One fault.
+
+    target: the number of the application or topic that it affects. amount: milliseconds, or a
+    count. twist: 32 random bits for whatever else the fault has to choose.
     """
 
     at_ms: int
     kind: str
-    who: int = 0
+    target: int = 0
     amount: int = 0
     twist: int = 0
 
     def __str__(self) -> str:
-        return f"{self.at_ms / 1000:.3f} s {self.kind} of {self.who}, {self.amount}"
+        return f"{self.at_ms / 1000:.3f} s {self.kind} of {self.target}, {self.amount}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +211,9 @@ def faults_drawn_with(protocol: str) -> tuple[str, ...]:
 
 
 def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
-    """Return the kinds. Raises ScenarioRefused for one that does not exist, or not for that
-    protocol.
+    """Return the kinds.
+
+    Raises ScenarioRefused for one that does not exist, or not for that protocol.
     """
     kinds = check_fault_names(kinds)
     for kind in kinds:
@@ -261,8 +264,9 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
 
 
 def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the drawn sizes, changed where they contradict the fixed ones, so that every seed is
-    possible.
+    """Return the drawn sizes, changed where they contradict the fixed ones.
+
+    So every seed has a possible scenario.
     """
     if fixed.get("heartbeat_ms", 0) >= sizes["session_ms"]:
         sizes["session_ms"] = fixed["heartbeat_ms"] * 3

@@ -15,8 +15,9 @@ class TraceLine(NamedTuple):
 
 
 class OwnershipChange(NamedTuple):
-    """From `at_us` on, `owner` uses the partition; "" means that nobody does, two names joined by +
-    that both do.
+    """A change of the owner of a partition at `at_us`.
+
+    owner: "" means that no application uses the partition; two names joined by + that both do.
     """
 
     at_us: int
@@ -26,8 +27,9 @@ class OwnershipChange(NamedTuple):
 
 
 class Trace:
-    """Lines and changes of ownership in the order in which they came; kept only where a caller asks
-    for a trace.
+    """The lines and changes of ownership of one history, in order.
+
+    They are kept only where a caller asks for a trace.
     """
 
     __slots__ = ("lines", "ownership")

@@ -1,6 +1,4 @@
-"""Everybody in a world with one Streams group, and what was seen of it: who ran which task when,
-and which laws held.
-"""
+"""The simulated cluster of one Streams group: its instances, its tasks, and their checks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,8 +21,10 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 class InstanceChange(NamedTuple):
-    """From `at_ms` on the instance is this. runs_as: None while it does not live. version: of its
-    assignment, -1 without one.
+    """The state of an instance from `at_ms` on.
+
+    runs_as: None while no thread of it lives. version: the metadata version of its newest
+    assignment, -1 without one. tasks: how many active tasks it runs.
     """
 
     at_ms: int
@@ -35,42 +35,41 @@ class InstanceChange(NamedTuple):
 
 
 class StreamsCluster(SimulatedCluster):
-    """One world in which all applications are threads of the instances of one Streams application.
-    tasks: all that it has.
+    """A simulated cluster whose applications are the stream threads of one Streams application.
 
-    instance_changes: what each instance was, in the order of time. gaps: tasks and how long they
-    were active nowhere, from the moment on at which all were active for the first time.
+    tasks: all tasks of the application. instance_changes: in the order of time. gaps: for each time
+    that a task was active nowhere, the task and how long; counted from the moment on at which all
+    tasks were active for the first time.
     """
 
     def __init__(
         self,
         simulation: Simulation,
         instances: Sequence[Instance[StreamThread]],
-        policy: AssignmentConfigs,
+        configs: AssignmentConfigs,
         probing_ms: int,
     ) -> None:
-        """instances: those of the application; they share the world's workers, which are their
-        threads, evenly.
-        """
+        """Create the threads of the instances: the scenario's workers, equally many for each."""
         self._probing_ms = probing_ms
-        self.policy = policy
+        self.configs = configs
         self.instances = instances
         self.threads: list[StreamThread] = []
         self.instance_changes: list[InstanceChange] = []
         self.gaps: list[tuple[TaskId, int]] = []
-        self._seen: dict[str, Any] = {}  # of each thread: what it was when it was looked at last
-        self._shown: dict[str, Any] = {}  # of each instance: its last point
-        # None until all tasks have been active once
-        self._free_since_ms: dict[TaskId, int] | None = None
+        self._last_threads: dict[str, Any] = {}  # of each thread: its state at the last change
+        self._last_instances: dict[str, Any] = {}  # of each instance: its last InstanceChange
+        # of each task without an owner: since when; None until all tasks have been active once
+        self._unowned_since_ms: dict[TaskId, int] | None = None
         super().__init__(simulation)
         numbers = range(simulation.scenario.partitions)
         self.tasks = tuple(
-            TaskId(part, number)
-            for part in (SPLIT_SUBTOPOLOGY, COUNT_SUBTOPOLOGY)
+            TaskId(subtopology, number)
+            for subtopology in (SPLIT_SUBTOPOLOGY, COUNT_SUBTOPOLOGY)
             for number in numbers
         )
 
     def _add_application(self, index: int) -> None:
+        """Add the stream thread of that number: those of the first instance first."""
         scenario = self.simulation.scenario
         threads = scenario.workers // len(self.instances)
         instance, number = self.instances[index // threads], index % threads + 1
@@ -89,16 +88,14 @@ class StreamsCluster(SimulatedCluster):
             self._start_if_current,
         )
         thread.attach(
-            instance, self._record_change, policy=self.policy, probing_interval_ms=self._probing_ms
+            instance, self._record_change, policy=self.configs, probing_interval_ms=self._probing_ms
         )
         self.threads.append(thread)
         self.applications.append(thread)
         self.checker.owners[thread.name] = thread
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
-        """Nobody begins before there is something to read, and no process before the one of before
-        has ended.
-        """
+        """Start the thread once the source topic exists and the instance's old process ended."""
         assert isinstance(application, StreamThread)
         if self.topic_admin.is_idle and not application.instance.is_closing:
             super()._start_if_current(application, incarnation)
@@ -107,7 +104,7 @@ class StreamsCluster(SimulatedCluster):
 
     @property
     def classic_or_none(self) -> ClassicGroup | None:
-        """The group as its coordinator has it; None while there is none."""
+        """The group in the coordinator; None while it does not exist."""
         shards = () if self.broker.node is None else self.broker.node.shards()
         for _, shard in shards:
             group = shard.ledger.groups.get(StreamThread.group)
@@ -116,20 +113,25 @@ class StreamsCluster(SimulatedCluster):
         return None
 
     def leader_or_none(self) -> Instance[StreamThread] | None:
-        """The instance of which a thread leads the group."""
+        """Return the instance one thread of which leads the group; None without a living leader."""
         group = self.classic_or_none
         return (
             None
             if group is None
             else next(
-                (each.instance for each in self._live() if self._id(each) == group.live.leader),
+                (
+                    thread.instance
+                    for thread in self._live()
+                    if self._member_id(thread) == group.live.leader
+                ),
                 None,
             )
         )
 
     def is_at_rest(self) -> bool:
-        """Every living thread has what its newest assignment gives it, and the group knows of
-        nobody else.
+        """Return whether the group is Stable and every living thread runs its newest assignment.
+
+        The group must have no other members than the living threads.
         """
         group = self.classic_or_none
         if (
@@ -139,63 +141,67 @@ class StreamsCluster(SimulatedCluster):
         ):
             return False
         live = self._live()
-        if sorted(group.live.members) != sorted(map(self._id, live)):
+        if sorted(group.live.members) != sorted(map(self._member_id, live)):
             return False
         return all(
-            each.member.view().state is MembershipState.STABLE
-            and each.member.view().epoch == group.live.generation
-            and len(each.in_use.partitions) == len(each.member.view().owned)
-            for each in live
+            thread.member.view().state is MembershipState.STABLE
+            and thread.member.view().epoch == group.live.generation
+            and len(thread.in_use.partitions) == len(thread.member.view().owned)
+            for thread in live
         )
 
     def check_rest(self) -> None:
-        """The group, which is at rest, is as it shall be."""
+        """Check the laws of a group at rest. Raises LawBroken."""
         for law, check in AT_REST.items():
-            for why in check(self._group()):
+            for why in check(self._streams_group()):
                 raise LawBroken(law, why)
 
     def check_alive(self) -> None:
-        """Nobody has died but by a fault."""
+        """Check that no instance failed by itself. Raises LawBroken."""
         for name, why in self.died().items():
             raise LawBroken("no-defect", f"{name} cannot be a member: {why}")
 
     def version(self) -> int:
-        """The highest metadata version that somebody's assignment is in; at rest all are in the
-        same.
-        """
-        return max((each.share.used for each in self._live()), default=-1)
+        """Return the highest metadata version of all assignments; at rest it is the only one."""
+        return max((thread.share.used for thread in self._live()), default=-1)
 
     def owners(self) -> dict[TaskId, str]:
-        """The instance that runs each task now, whichever thread of it does."""
-        return {task: each.instance.name for each in self._live() for task in each.active}
+        """Return the instance that runs each task now."""
+        return {task: thread.instance.name for thread in self._live() for task in thread.active}
 
     def longest_gap_ms(self) -> int:
-        """The longest time that a task was active nowhere, gaps that are still open included."""
+        """Return the longest time that a task was active nowhere, with gaps that are still open."""
         open_ = (
-            self.simulation.now_ms - since_ms for since_ms in (self._free_since_ms or {}).values()
+            self.simulation.now_ms - since_ms
+            for since_ms in (self._unowned_since_ms or {}).values()
         )
         return max([0, *(gap_ms for _, gap_ms in self.gaps), *open_])
 
     def died(self) -> dict[str, str]:
-        """The instances that are dead for good, and why."""
+        """Return the instances whose member failed for good, with the reasons."""
         return {
-            each.name: each.died_of for each in self.instances if each.died_of and not each.is_up
+            instance.name: instance.died_of
+            for instance in self.instances
+            if instance.died_of and not instance.is_up
         }
 
     def _live(self) -> list[StreamThread]:
-        return [each for each in self.threads if each.is_up and each.is_working]
+        return [thread for thread in self.threads if thread.is_up and thread.is_working]
 
-    def _id(self, thread: StreamThread) -> str:
+    def _member_id(self, thread: StreamThread) -> str:
         return thread.member.view().member_id
 
-    def _group(self) -> StreamsGroup:
+    def _streams_group(self) -> StreamsGroup:
         group = self.classic_or_none
         return StreamsGroup(
-            self._live(), {} if group is None else group.live.members, self.tasks, self.policy
+            self._live(), {} if group is None else group.live.members, self.tasks, self.configs
         )
 
     def on_newer_version(self, thread: StreamThread, why: str) -> None:
-        """The thread joins again because all understand a newer version."""
+        """Check the law `leader-triggers` when a thread rejoins to use a newer metadata version.
+
+        By KIP-268 (2.0 to 2.3) only the leader starts that rebalance; since 2.4 every member may.
+        """
         if (
             thread.instance.runs_as.release.negotiation is VersionNegotiation.PROBES
             and not thread.is_leader
@@ -205,36 +211,39 @@ class StreamsCluster(SimulatedCluster):
             )
 
     def _record_change(self, thread: StreamThread) -> None:
-        """The thread may have other tasks than before, or have begun or ended to live."""
+        """Record what the thread runs now, and check the laws that hold at all times.
+
+        The thread calls it whenever its tasks may have changed.
+        """
         instance = thread.instance
-        point = InstanceChange(
+        change = InstanceChange(
             self.simulation.now_ms,
             instance.name,
             instance.runs_as if instance.is_up else None,
             instance.version,
             instance.active,
         )
-        seen = (point[1:], thread.share, tuple(thread.active))
-        if self._seen.get(thread.name) == seen:
+        state = (change[1:], thread.share, tuple(thread.active))
+        if self._last_threads.get(thread.name) == state:
             return
-        self._seen[thread.name] = seen
-        if self._shown.get(instance.name) != point[1:]:
-            self._shown[instance.name] = point[1:]
-            self.instance_changes.append(point)
-        self._count()
+        self._last_threads[thread.name] = state
+        if self._last_instances.get(instance.name) != change[1:]:
+            self._last_instances[instance.name] = change[1:]
+            self.instance_changes.append(change)
+        self._measure_gaps()
         for law, check in ALWAYS.items():
-            for why in check(self._group()):
+            for why in check(self._streams_group()):
                 raise LawBroken(law, why)
 
-    def _count(self) -> None:
-        """It is known which tasks are active nowhere, and since when."""
+    def _measure_gaps(self) -> None:
+        """Note since when each task has been active nowhere, and the gaps that end now."""
         now_ms, owned = self.simulation.now_ms, self.owners()
-        if self._free_since_ms is None:
+        if self._unowned_since_ms is None:
             if len(owned) == len(self.tasks):
-                self._free_since_ms = {}
+                self._unowned_since_ms = {}
             return
         for task in self.tasks:
             if task not in owned:
-                self._free_since_ms.setdefault(task, now_ms)
-            elif task in self._free_since_ms:
-                self.gaps.append((task, now_ms - self._free_since_ms.pop(task)))
+                self._unowned_since_ms.setdefault(task, now_ms)
+            elif task in self._unowned_since_ms:
+                self.gaps.append((task, now_ms - self._unowned_since_ms.pop(task)))

@@ -1,6 +1,4 @@
-"""One instance of a Kafka Streams application: stream threads in one process, and the state that
-they keep on one disk.
-"""
+"""One instance of a Kafka Streams application: stream threads in one process, and their state."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,7 +9,7 @@ from apportion.streams.metadata.upgrades import RollingBounce
 
 
 class InstanceThread(Protocol):
-    """What an instance knows of its stream threads.
+    """The part of a stream thread that its instance uses.
 
     offset_sums_at_join: the task offset sums in the subscription with which the thread last joined.
     """
@@ -40,7 +38,7 @@ class InstanceThread(Protocol):
         ...
 
     def deliver(self, incarnation: int, callback: Callable[..., None], *args: Any) -> None:
-        """Call back within that incarnation of the thread's process."""
+        """Run the callback in that incarnation of the thread, or never."""
         ...
 
 
@@ -48,11 +46,12 @@ T = TypeVar("T", bound=InstanceThread)
 
 
 class Instance(Generic[T]):
-    """One instance. `runs_as` is what its process runs as, `will_run_as` what its next one will.
+    """One instance.
 
-    disk, state: of each task that it has a store of: the offset in the changelog up to which the
-    store goes, as the next process will find it and as this one has it. died_of: why its member
-    could not go on; "" while it can. It stays dead then, until somebody starts it again.
+    runs_as: the release of its present process; will_run_as: of its next one. disk, state: for each
+    task with a store, the changelog offset up to which the store goes: on the disk, where the next
+    process finds it, and in this process. died_of: why its member failed for good; "" if it did
+    not. Such an instance stays down until it is bounced.
     """
 
     def __init__(self, name: str, first: RollingBounce) -> None:
@@ -66,62 +65,61 @@ class Instance(Generic[T]):
 
     @property
     def is_up(self) -> bool:
-        """Its process lives, with one thread at least."""
-        return any(each.is_up for each in self.threads)
+        """Whether at least one of its threads lives."""
+        return any(thread.is_up for thread in self.threads)
 
     @property
     def is_closing(self) -> bool:
-        """It is being closed, and its last thread has not ended yet: so long its next process
-        cannot begin.
-        """
+        """Whether it is being closed and a thread has not ended yet; its next process must wait."""
         return self._is_being_closed and self.is_up
 
     @property
     def version(self) -> int:
-        """The newest metadata version that an assignment of its threads is in; -1 without one."""
-        return max((each.assigned_version for each in self.threads if each.is_up), default=-1)
+        """The newest metadata version of an assignment of its threads; -1 without one."""
+        return max((thread.assigned_version for thread in self.threads if thread.is_up), default=-1)
 
     @property
     def active(self) -> int:
-        """How many tasks it runs."""
-        return sum(len(each.active) for each in self.threads)
+        """The number of tasks that it runs."""
+        return sum(len(thread.active) for thread in self.threads)
 
     @property
     def leaves_on_close(self) -> bool:
-        """It tells the group when it is closed, as only the oldest releases do."""
+        """Whether it sends LeaveGroup when it is closed; only the oldest releases do."""
         return self.runs_as.release.name in LEAVES_GROUP_ON_CLOSE
 
     def start(self) -> None:
-        """A new process lives, with what the disk has."""
+        """Start a new process, with the state that is on the disk."""
         self.runs_as, self.died_of, self.state = self.will_run_as, "", dict(self.disk)
         self._is_being_closed = False
 
     def close(self, will_run_as: RollingBounce) -> None:
-        """All its threads are being closed, and its next process runs as that."""
+        """Close all threads; the next process runs as `will_run_as`."""
         self.will_run_as, self._is_being_closed = will_run_as, True
-        for each in self.threads:
-            each.deliver(each.incarnation, each.close)
+        for thread in self.threads:
+            thread.deliver(thread.incarnation, thread.close)
 
     def write_checkpoint(self) -> None:
-        """The disk has the whole state."""
+        """Write the whole state to the disk."""
         self.disk = dict(self.state)
 
     def reportable_state(self, thread: T) -> dict[TaskId, int]:
-        """The state that this thread can speak of: of its own tasks, and if it is the first that
-        lives, of those of nobody.
+        """Return the state that this thread reports in its subscription.
 
-        A task that another one was given since it last asked to join is nobody's here: that one has
-        not spoken of it yet.
+        A thread reports the tasks that it has locked. The first living thread also reports those
+        that no thread has locked, as in Kafka Streams, so that leftover state is known to the
+        leader. A task that another thread was assigned after its last JoinGroup counts as not
+        locked: that thread has not reported it yet.
         """
-        up = [each for each in self.threads if each.is_up]
+        living = [other for other in self.threads if other.is_up]
         others = {
             task
-            for each in up
-            if each is not thread
-            for task in each.locked
-            if task in each.offset_sums_at_join
+            for other in living
+            if other is not thread
+            for task in other.locked
+            if task in other.offset_sums_at_join
         }
-        mine = self.state if thread is up[0] else thread.locked
+        reported = self.state if thread is living[0] else thread.locked
         return {
-            task: self.state[task] for task in mine if task in self.state and task not in others
+            task: self.state[task] for task in reported if task in self.state and task not in others
         }

@@ -1,8 +1,7 @@
-"""The laws of a Streams group as its coordinator and its instances have it: a sentence for each
-violation, none where it holds.
+"""The laws of a Streams group, over its coordinator and its instances.
 
-Those of MOVING hold between any two steps, those of AT_REST once a group has settled, and only if
-the bounces are the right ones.
+A law yields one sentence for each violation. Those of ALWAYS hold between any two steps, those of
+AT_REST once a group has settled, and only if the rolling bounces are the right ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,99 +14,100 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
 class StreamsGroup(NamedTuple):
-    """What a law looks at. threads: all that live, of all instances. members: ids of those whom the
-    coordinator takes for members.
+    """The state that a law checks.
 
-    tasks: all that there are.
+    threads: all living threads of all instances. members: the members in the coordinator, by id.
+    tasks: all tasks of the application. configs: of the leader's task assignor.
     """
 
     threads: Sequence[StreamThread]
     members: Mapping[str, object]
     tasks: Sequence[TaskId]
-    policy: AssignmentConfigs
+    configs: AssignmentConfigs
 
 
 Law = Callable[[StreamsGroup], Iterator[str]]
 
 
 def one_active(group: StreamsGroup) -> Iterator[str]:
-    """No task is active in two threads at once, both of which are members. Who was dismissed may
-    not know it yet.
+    """Yield tasks that are active in two threads at once, both of which are members.
+
+    A thread that was removed from the group may not know it yet, so it does not count.
     """
-    runs: dict[TaskId, str] = {}
-    for each in group.threads:
-        view = each.member.view()
-        if view.member_id not in group.members or each.active_incarnation != view.incarnation:
+    owner: dict[TaskId, str] = {}
+    for thread in group.threads:
+        view = thread.member.view()
+        if view.member_id not in group.members or thread.active_incarnation != view.incarnation:
             continue
-        for task in each.active:
-            if task in runs:
-                yield f"task {task} is active in {runs[task]} and in {each.name}."
-            runs[task] = each.name
+        for task in thread.active:
+            if task in owner:
+                yield f"task {task} is active in {owner[task]} and in {thread.name}."
+            owner[task] = thread.name
 
 
 def one_role(group: StreamsGroup) -> Iterator[str]:
-    """No plan gave a process a task twice: neither as active and as standby, nor to two of its
-    threads.
+    """Yield tasks that one assignment gives to a process twice: in two roles, or to two threads.
 
-    Who was answered in an older version than it spoke may not have been read: to the leader it is
-    of no process that is known, and this law takes it for a process of its own, also where the
-    leader could read it.
+    A leader may have been unable to decode a subscription of a higher version (KIP-268); it then
+    counts the thread as a process of its own. So does this law, for every thread whose assignment
+    has a lower version than its subscription.
     """
-    given: dict[tuple[str, int, TaskId], str] = {}
-    for each in group.threads:
-        is_read = each.join_versions.get(each.share.generation, 0) <= each.share.used
-        process = each.instance.name if is_read else each.name
-        for role, tasks in (("active", each.share.active), ("standby", each.share.standby)):
+    roles: dict[tuple[str, int, TaskId], str] = {}
+    for thread in group.threads:
+        is_decoded = thread.join_versions.get(thread.share.generation, 0) <= thread.share.used
+        process = thread.instance.name if is_decoded else thread.name
+        for role, tasks in (("active", thread.share.active), ("standby", thread.share.standby)):
             for task in tasks:
-                place = (process, each.share.generation, task)
-                if place in given:
+                key = (process, thread.share.generation, task)
+                if key in roles:
                     yield (
-                        f"{process} was given task {task} twice: {given[place]}, and as "
-                        f"{role} in {each.name}."
+                        f"{process} was given task {task} twice: {roles[key]}, and as "
+                        f"{role} in {thread.name}."
                     )
-                given[place] = f"as {role} in {each.name}"
+                roles[key] = f"as {role} in {thread.name}"
 
 
 def all_owned(group: StreamsGroup) -> Iterator[str]:
-    """Every task is active in exactly one thread."""
+    """Yield tasks that are not active in exactly one thread."""
     owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
-    for each in group.threads:
-        for task in each.active:
-            owners.setdefault(task, []).append(each.name)
+    for thread in group.threads:
+        for task in thread.active:
+            owners.setdefault(task, []).append(thread.name)
     for task, names in owners.items():
         if len(names) != 1:
             yield f"task {task} is active in {' and in '.join(names) or 'no thread'}."
 
 
 def one_version(group: StreamsGroup) -> Iterator[str]:
-    """Everybody works by an assignment in the newest version that all may speak."""
-    expected = min((max_metadata_version(each) for each in group.threads), default=0)
-    for each in group.threads:
-        if each.share.used != expected:
+    """Yield threads whose assignment is not in the newest metadata version that all may use."""
+    expected = min((max_metadata_version(thread) for thread in group.threads), default=0)
+    for thread in group.threads:
+        if thread.share.used != expected:
             yield (
-                f"{each.name} works by an assignment in metadata version {each.share.used}; "
+                f"{thread.name} works by an assignment in metadata version {thread.share.used}; "
                 f"all may speak {expected}."
             )
 
 
 def few_warmups(group: StreamsGroup) -> Iterator[str]:
-    """Beside the standbys that each task shall have there are no more copies than may warm up.
+    """Yield a sentence if more tasks warm up than `max.warmup.replicas` allows (KIP-441).
 
-    Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir
-    has it as a standby meanwhile.
+    Warm-ups are the standbys beyond `num.standby.replicas`. Checked only while all threads have an
+    assignment of one generation. A task without an active owner is being moved and its next owner
+    may have it as a standby meanwhile, so it does not count.
     """
-    if len({each.share.generation for each in group.threads}) > 1:
+    if len({thread.share.generation for thread in group.threads}) > 1:
         return
-    copies = dict.fromkeys((task for each in group.threads for task in each.share.active), 0)
-    for each in group.threads:
-        for task in each.share.standby:
+    copies = dict.fromkeys((task for thread in group.threads for task in thread.share.active), 0)
+    for thread in group.threads:
+        for task in thread.share.standby:
             if task in copies:
                 copies[task] += 1
-    beyond = sum(max(0, count - group.policy.num_standby_replicas) for count in copies.values())
-    if beyond > group.policy.max_warmup_replicas:
+    beyond = sum(max(0, count - group.configs.num_standby_replicas) for count in copies.values())
+    if beyond > group.configs.max_warmup_replicas:
         yield (
             f"{beyond} tasks are warming up at once; no more than "
-            f"{group.policy.max_warmup_replicas} may."
+            f"{group.configs.max_warmup_replicas} may."
         )
 
 
@@ -136,12 +136,13 @@ STREAMS_LAWS = {
         "bounce or a death takes"
     ),
 }
-"""What is watched of Streams groups, beside the laws of every classic group."""
+"""The laws of Streams groups and what each says, beside the laws of every classic group."""
 
 
 def max_metadata_version(thread: StreamThread) -> int:
-    """The newest metadata version that its process may speak, by its release and its
-    `upgrade.from`.
+    """Return the newest metadata version that the thread may use.
+
+    It depends on the release and `upgrade.from` of its process.
     """
     release, upgrade_from = thread.instance.runs_as
     return min(

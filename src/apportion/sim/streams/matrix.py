@@ -1,6 +1,4 @@
-"""The test matrix of KIP-268, as it stands in the document: each upgrade in it is played, also with
-somebody dying on the way.
-"""
+"""The test matrix of KIP-268: plays each of its upgrades, also with a crash in the middle."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,16 +9,14 @@ from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")
 BACKPORTED = TO[:5]
-"""Where the document marks an upgrade with (*): it needs KAFKA-6054 in a release that was made
-without it.
-"""
+"""The targets that the KIP marks with (*): the upgrade needs KAFKA-6054, which they lack."""
 NOBODY = "nobody"
 CRASHES = (NOBODY, *VICTIMS)
 INSTANCES, PARTITIONS = 3, 3
 
 
 class MatrixRun(NamedTuple):
-    """One way to play one cell: when the leader is bounced, and who dies in the middle."""
+    """One way to play one cell: when the leader is bounced, and what crashes in the middle."""
 
     from_: str
     to: str
@@ -30,8 +26,8 @@ class MatrixRun(NamedTuple):
 
     @property
     def rehearsal(self) -> Rehearsal:
-        """What is played."""
-        plain = Rehearsal(
+        """The rehearsal to play."""
+        without_crash = Rehearsal(
             from_=self.from_,
             to=self.to,
             instances=INSTANCES,
@@ -40,14 +36,16 @@ class MatrixRun(NamedTuple):
             seed=self.seed,
         )
         if self.crash == NOBODY:
-            return plain
-        steps = INSTANCES * len(plain.upgrade.bounces)
-        return plain.with_crash(steps // 2 + 1, self.crash)
+            return without_crash
+        steps = INSTANCES * len(without_crash.upgrade.bounces)
+        return without_crash.with_crash(steps // 2 + 1, self.crash)
 
 
 class MatrixResult(NamedTuple):
-    """What came of it. versions: in use before the first step and after each. why: the law that
-    broke, or who died; "" if none.
+    """The result of one run.
+
+    versions: the metadata versions in use before the first step and after each. why: the law that
+    broke, or the instance that failed; "" if every law held.
     """
 
     from_: str
@@ -70,7 +68,7 @@ class MatrixResult(NamedTuple):
 
 
 def cells() -> Iterator[tuple[str, str]]:
-    """Every upgrade of the matrix, row by row."""
+    """Return every upgrade of the matrix as (from, to), row by row."""
     order = (FROM[0], *TO)
     return ((from_, to) for from_ in FROM for to in TO if order.index(to) > order.index(from_))
 
@@ -78,8 +76,10 @@ def cells() -> Iterator[tuple[str, str]]:
 def matrix_runs(
     seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES
 ) -> list[MatrixRun]:
-    """Every cell, with the leader bounced first, in between and last, and with everybody alive or
-    somebody dead in the middle.
+    """Return every run of every cell.
+
+    Each upgrade is played with the leader bounced first, in between and last, and for each of these
+    without a crash and with a crash of each kind.
     """
     return [
         MatrixRun(*cell, leader, crash, seed)
@@ -89,23 +89,24 @@ def matrix_runs(
     ]
 
 
-def play_run(play: MatrixRun) -> MatrixResult:
-    """What came of that play."""
-    return _result(play, rehearse(play.rehearsal))
+def play_run(run: MatrixRun) -> MatrixResult:
+    """Play that run."""
+    return _result(run, rehearse(run.rehearsal))
 
 
-def _result(play: MatrixRun, rehearsed: RehearsalResult) -> MatrixResult:
-    why = str(rehearsed.broken or "") or next(
-        (f"{name} died: {why}" for name, why in rehearsed.died.items()), ""
+def _result(run: MatrixRun, result: RehearsalResult) -> MatrixResult:
+    """Return the figures of a played run."""
+    why = str(result.broken or "") or next(
+        (f"{name} died: {why}" for name, why in result.died.items()), ""
     )
-    way = play.rehearsal.upgrade
+    path = run.rehearsal.upgrade
     return MatrixResult(
-        *play,
-        bounces=len(way.bounces),
-        upgrade_from=way.upgrade_from,
-        versions=(rehearsed.version_before, *(step.version for step in rehearsed.steps)),
-        longest_unowned_ms=rehearsed.longest_unowned_ms,
-        allowed_ms=play.rehearsal.max_unowned_ms,
-        rebalances=sum(step.rebalances for step in rehearsed.steps),
+        *run,
+        bounces=len(path.bounces),
+        upgrade_from=path.upgrade_from,
+        versions=(result.version_before, *(step.version for step in result.steps)),
+        longest_unowned_ms=result.longest_unowned_ms,
+        allowed_ms=run.rehearsal.max_unowned_ms,
+        rebalances=sum(step.rebalances for step in result.steps),
         why=why,
     )

@@ -1,5 +1,4 @@
-"""One stream thread of a Kafka Streams application: a real Streams member, and the work of its
-tasks.
+"""One stream thread of a Kafka Streams application: a real Streams member with simulated work.
 
 The work is what a group can see of word count: the active task of a store writes to its changelog,
 and standby and restoring tasks read it. A thread closes as Kafka Streams does: without LeaveGroup,
@@ -182,6 +181,7 @@ class StreamThread(Application):
         super().set_in_use(incarnation, partitions)
 
     def _current_offset_sums(self) -> dict[TaskId, int]:
+        """Return the state that this thread reports, with RUNNING for each complete active task."""
         sums = self.instance.reportable_state(self)
         sums.update({task: RUNNING for task in self.active if task not in self.restoring})
         return sums
@@ -259,6 +259,7 @@ class StreamThread(Application):
             yield AwaitMember(self.work_ms(WORK_INTERVAL_MS), has_new_target)
 
     def _poll(self) -> Script:
+        """Adopt a new target assignment, then work on the active and standby tasks once."""
         view = self.member.view()
         if view.incarnation != self._incarnation:
             # The member lost its membership: the tasks belong to others now.

@@ -1,9 +1,9 @@
-"""The description of a Streams group from the bytes that DescribeGroups returns: processes, tasks,
-versions.
+"""Describes a Streams group from the bytes that DescribeGroups returns, for operators.
 
-A described group shows of each member what it said when it joined and what it was given; no more
-than that is known here. Members whose bytes cannot be read, or come from a newer Kafka Streams, are
-there with what can be known of them. Who holds back an upgrade is `upgrade_blockers.py`.
+The description has the processes of the group with their consumers, tasks and metadata versions. It
+knows only the last subscription and assignment of each member, as brokers show no more. Members
+whose bytes cannot be decoded, or come from a newer Kafka Streams, are included with what is
+readable. `upgrade_blockers.py` says which processes delay an upgrade.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,12 +32,13 @@ from apportion.wire.records.consumer_serde import decode
 V = TypeVar("V")
 
 SCHEDULE_SINCE = 7
-"""The first version of assignments that says when to rebalance next."""
+"""The first metadata version whose assignments have the time of the next rebalance (KIP-441)."""
 
 
 class MemberDescription(NamedTuple):
-    """One member as DescribeGroups returns it; subscription and assignment are empty while the
-    group rebalances.
+    """One member as DescribeGroups returns it.
+
+    subscription and assignment are empty while the group rebalances.
     """
 
     member_id: str
@@ -50,11 +51,11 @@ class MemberDescription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedConsumer:
-    """One member: what it said and what it was given, None where that cannot be read; `unread` says
-    why.
+    """One member with its decoded metadata.
 
-    active: its tasks with the partitions that they read; without these where the assignment does
-    not say which are whose.
+    subscription, assignment: None where the bytes cannot be decoded; `decode_errors` says why.
+    active: its active tasks with the partitions that they read; without partitions where the
+    assignment does not match its list of partitions.
     """
 
     description: MemberDescription
@@ -75,12 +76,12 @@ class DescribedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class DescribedProcess:
-    """One process and its consumers; id: 16 bytes, None for a consumer that does not say which
-    process it is in.
+    """One process and its consumers.
 
-    standby: its standby tasks and warm-ups, which look alike, with their source partitions. sums:
-    what it had of tasks when it last
-    joined: an offset sum, RUNNING or OFFSET_UNKNOWN.
+    process_id: 16 bytes; None for a consumer whose subscription does not show it. standby: its
+    standby tasks and warm-ups, which the metadata does not tell apart, with their source
+    partitions. offset_sums: the state that it reported when it last joined: an offset sum for each
+    task, RUNNING or OFFSET_UNKNOWN.
     """
 
     process_id: bytes | None
@@ -93,9 +94,7 @@ class DescribedProcess:
 
     @property
     def name(self) -> str:
-        """Its id as Kafka Streams writes it in its logs, or the member id of a consumer that does
-        not say it.
-        """
+        """The process id as Kafka Streams logs it, or the member id where it is unknown."""
         return (
             self.consumers[0].description.member_id
             if self.process_id is None
@@ -104,21 +103,26 @@ class DescribedProcess:
 
     @property
     def label(self) -> str:
-        """Its name, and where it is."""
+        """The name and the endpoint, or the host without an endpoint."""
         return (
             f"{self.name} ({self.endpoint or self.consumers[0].description.host.removeprefix('/')})"
         )
 
     @property
     def versions(self) -> MetadataVersions | None:
-        """The version numbers of the consumer that understands least; None if none can be read."""
-        said = [each.versions for each in self.consumers if each.versions is not None]
-        return min(said, key=lambda spoken: (spoken.understood, spoken.used), default=None)
+        """The version numbers of the consumer that supports the least; None if none can be read."""
+        readable = [
+            consumer.versions for consumer in self.consumers if consumer.versions is not None
+        ]
+        return min(
+            readable, key=lambda versions: (versions.understood, versions.used), default=None
+        )
 
 
 class StandbyKind(Enum):
-    """What the copies of tasks are that are not active. Assignments call all of them standby
-    tasks.
+    """The kind of all copies of a group that are not active.
+
+    Assignments list warm-ups (KIP-441) as standby tasks.
     """
 
     STANDBY = "standby"
@@ -130,11 +134,10 @@ class StandbyKind(Enum):
 class GroupDescription:
     """A group in its current generation.
 
-    processes: by id, and then the consumers that say none. copies: what the tasks in
-    `DescribedProcess.standby` are.
-    unowned: tasks that somebody ran when it joined and nobody was given, as far as can be read.
-    next_rebalance_ms: the earliest time at which somebody
-    rejoins without another reason, 0: at once; None: nobody does.
+    processes: by id, then the consumers without one. standby_kind: of all tasks in
+    `DescribedProcess.standby`. unowned: tasks that a member ran when it joined and that no member
+    was assigned, as far as can be decoded. next_rebalance_ms: the earliest wall-clock time at which
+    a member rejoins without another reason, 0: at once; None: no member does.
     """
 
     processes: tuple[DescribedProcess, ...]
@@ -145,7 +148,7 @@ class GroupDescription:
     @property
     def consumers(self) -> tuple[DescribedConsumer, ...]:
         """All consumers, by process."""
-        return tuple(each for process in self.processes for each in process.consumers)
+        return tuple(consumer for process in self.processes for consumer in process.consumers)
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -153,68 +156,79 @@ class GroupDescription:
         active = (
             partitions for process in self.processes for partitions in process.active.values()
         )
-        return tuple(sorted(dict.fromkeys(each for partitions in active for each in partitions)))
+        return tuple(
+            sorted(dict.fromkeys(partition for partitions in active for partition in partitions))
+        )
 
 
 def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
-    """Describe the group of these members."""
-    consumers = [_consumer(shown) for shown in _by_id(members)]
+    """Describe the group of these members, for `apportion streams describe`."""
+    consumers = [_consumer(member) for member in _by_id(members)]
     processes: dict[bytes, list[DescribedConsumer]] = {}
-    for each in consumers:
-        if isinstance(each.subscription, SubscriptionInfo):
-            processes.setdefault(bytes(each.subscription.process_id), []).append(each)
-    named = [_process(process_id, tuple(processes[process_id])) for process_id in sorted(processes)]
-    nameless = [
-        _process(None, (each,))
-        for each in consumers
-        if not isinstance(each.subscription, SubscriptionInfo)
+    for consumer in consumers:
+        if isinstance(consumer.subscription, SubscriptionInfo):
+            processes.setdefault(bytes(consumer.subscription.process_id), []).append(consumer)
+    with_id = [
+        _process(process_id, tuple(processes[process_id])) for process_id in sorted(processes)
+    ]
+    without_id = [
+        _process(None, (consumer,))
+        for consumer in consumers
+        if not isinstance(consumer.subscription, SubscriptionInfo)
     ]
     times = [
-        each.assignment.next_rebalance_ms
-        for each in consumers
-        if isinstance(each.assignment, AssignmentInfo)
+        consumer.assignment.next_rebalance_ms
+        for consumer in consumers
+        if isinstance(consumer.assignment, AssignmentInfo)
     ]
+    # One member that rejoins starts a rebalance of the whole group.
     next_ms = min((time for time in times if time is not None), default=None)
-    plain = GroupDescription((*named, *nameless), next_rebalance_ms=next_ms)
-    return replace(plain, standby_kind=_standby_kind(plain), unowned=_unowned(plain))
+    description = GroupDescription((*with_id, *without_id), next_rebalance_ms=next_ms)
+    return replace(
+        description, standby_kind=_standby_kind(description), unowned=_unowned(description)
+    )
 
 
 def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDescription:
-    """Describe the members of a group that rebalances, each as a process of its own, without
-    metadata.
+    """Describe the members of a group that rebalances, each as a process of its own.
+
+    Brokers show no metadata until the group is stable.
     """
-    consumers = [DescribedConsumer(shown, None, None, {}) for shown in _by_id(members)]
+    consumers = [DescribedConsumer(member, None, None, {}) for member in _by_id(members)]
     return GroupDescription(
-        tuple(_process(None, (each,)) for each in consumers), StandbyKind.EITHER
+        tuple(_process(None, (consumer,)) for consumer in consumers), StandbyKind.EITHER
     )
 
 
 def _by_id(members: Iterable[MemberDescription]) -> list[MemberDescription]:
-    return sorted(members, key=lambda shown: shown.member_id)
+    return sorted(members, key=lambda member: member.member_id)
 
 
-def _consumer(shown: MemberDescription) -> DescribedConsumer:
-    """One member, as far as its bytes can be read."""
-    unread: list[str] = []
+def _consumer(member: MemberDescription) -> DescribedConsumer:
+    """Decode the metadata of one member, as far as possible."""
+    errors: list[str] = []
 
-    def attempt(what: str, read: Callable[[Buffer], V], blob: Buffer) -> V | None:
+    def decode_or_none(part: str, decode: Callable[[Buffer], V], blob: Buffer) -> V | None:
         try:
-            return read(blob)
+            return decode(blob)
         except DecodeError as error:
-            unread.append(f"its {what} cannot be read: {error}")
+            errors.append(f"its {part} cannot be read: {error}")
             return None
 
-    said = attempt("subscription", _decode_subscription, shown.subscription)
-    partitions, given = attempt("assignment", _decode_assignment, shown.assignment) or ((), None)
+    subscription = decode_or_none("subscription", _decode_subscription, member.subscription)
+    partitions, info = decode_or_none("assignment", _decode_assignment, member.assignment) or (
+        (),
+        None,
+    )
     active: Mapping[TaskId, tuple[TopicPartition, ...]] = {}
-    if isinstance(given, AssignmentInfo):
-        active = _partitions_by_task(given.active, partitions)
-        if len(given.active) != len(partitions):
-            unread.append(
-                f"its assignment names the tasks of {len(given.active)} partitions and "
+    if isinstance(info, AssignmentInfo):
+        active = _partitions_by_task(info.active, partitions)
+        if len(info.active) != len(partitions):
+            errors.append(
+                f"its assignment names the tasks of {len(info.active)} partitions and "
                 f"gives {len(partitions)}"
             )
-    return DescribedConsumer(shown, said, given, active, tuple(unread))
+    return DescribedConsumer(member, subscription, info, active, tuple(errors))
 
 
 def _decode_subscription(blob: Buffer) -> SubscriptionInfo | FutureInfo:
@@ -227,9 +241,9 @@ def _decode_assignment(
 ) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
     _, assignment = decode(ConsumerProtocolAssignment, blob)
     partitions = sorted(
-        TopicPartition(each.topic, number)
-        for each in assignment.assigned_partitions
-        for number in each.partitions
+        TopicPartition(topic.topic, number)
+        for topic in assignment.assigned_partitions
+        for number in topic.partitions
     )
     return tuple(partitions), decode_assignment(assignment.user_data or b"")
 
@@ -237,29 +251,43 @@ def _decode_assignment(
 def _partitions_by_task(
     tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Each task once, in order, with its partitions; with none at all where there are not as many
-    as tasks.
+    """Return the tasks in order, each once, with their partitions.
+
+    Without partitions where the two lists differ in length: the assignment cannot be matched then.
     """
     pairs = zip(tasks, partitions, strict=True) if len(tasks) == len(partitions) else ()
-    found: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
+    by_task: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
     for task, partition in pairs:
-        found[task] = (*found[task], partition)
-    return found
+        by_task[task] = (*by_task[task], partition)
+    return by_task
 
 
 def _process(
     process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]
 ) -> DescribedProcess:
     """Merge the metadata of the consumers of one process."""
-    active = {task: partitions for each in consumers for task, partitions in each.active.items()}
-    given = [each.assignment for each in consumers if isinstance(each.assignment, AssignmentInfo)]
-    standby = {task: partitions for each in given for task, partitions in each.standby.items()}
-    said = [
-        each.subscription for each in consumers if isinstance(each.subscription, SubscriptionInfo)
+    active = {
+        task: partitions for consumer in consumers for task, partitions in consumer.active.items()
+    }
+    assignments = [
+        consumer.assignment
+        for consumer in consumers
+        if isinstance(consumer.assignment, AssignmentInfo)
+    ]
+    standby = {
+        task: partitions
+        for consumer in assignments
+        for task, partitions in consumer.standby.items()
+    }
+    subscriptions = [
+        consumer.subscription
+        for consumer in consumers
+        if isinstance(consumer.subscription, SubscriptionInfo)
     ]
     sums: dict[TaskId, int] = {}
-    for each in said:
-        for task, offsets in each.offset_sums.items():
+    for consumer in subscriptions:
+        for task, offsets in consumer.offset_sums.items():
+            # A thread that runs the task knows best; of copies the furthest counts.
             sums[task] = (
                 RUNNING
                 if RUNNING in (offsets, sums.get(task))
@@ -271,53 +299,56 @@ def _process(
         {task: active[task] for task in in_order(active)},
         {task: standby[task] for task in in_order(standby)},
         sums,
-        next((each.endpoint for each in said if each.endpoint), ""),
-        next((each.tags for each in said if each.tags), {}),
+        next((consumer.endpoint for consumer in subscriptions if consumer.endpoint), ""),
+        next((consumer.tags for consumer in subscriptions if consumer.tags), {}),
     )
 
 
-def _standby_kind(portrait: GroupDescription) -> StandbyKind:
-    """Warm-ups go with a next rebalance that is told; they are all there is where a task of a
-    subtopology with state has no copy.
+def _standby_kind(group: GroupDescription) -> StandbyKind:
+    """Return whether the copies of the group are standbys, warm-ups, or cannot be told apart.
 
-    The second is so with the task assignors of Kafka Streams: whatever they make standbys of, each
-    task with a state has as many, unless client tags are in the way or a task is just changing
-    hands.
+    Without a scheduled probing rebalance there are no warm-ups. With one, there are only warm-ups
+    if some task of a stateful subtopology has no copy: the task assignors of Kafka Streams give
+    every stateful task equally many standbys, unless client tags prevent it or a task just moves.
     """
-    given = [each.assignment for each in portrait.consumers]
-    if not all(isinstance(each, AssignmentInfo) and each.used >= SCHEDULE_SINCE for each in given):
+    assignments = [consumer.assignment for consumer in group.consumers]
+    if not all(
+        isinstance(consumer, AssignmentInfo) and consumer.used >= SCHEDULE_SINCE
+        for consumer in assignments
+    ):
         return StandbyKind.EITHER
-    if portrait.next_rebalance_ms is None:
+    if group.next_rebalance_ms is None:
         return StandbyKind.STANDBY
     untagged = all(
-        isinstance(each.subscription, SubscriptionInfo) and not each.subscription.tags
-        for each in portrait.consumers
+        isinstance(consumer.subscription, SubscriptionInfo) and not consumer.subscription.tags
+        for consumer in group.consumers
     )
-    if portrait.next_rebalance_ms == 0 or not untagged:
+    if group.next_rebalance_ms == 0 or not untagged:
         return StandbyKind.EITHER
-    copied = dict.fromkeys(task for process in portrait.processes for task in process.standby)
-    with_state = {(task.topology, task.subtopology) for task in copied}
-    active = (task for process in portrait.processes for task in process.active)
-    bare = any(
-        task not in copied and (task.topology, task.subtopology) in with_state for task in active
+    with_copy = dict.fromkeys(task for process in group.processes for task in process.standby)
+    stateful = {(task.topology, task.subtopology) for task in with_copy}
+    active = (task for process in group.processes for task in process.active)
+    is_any_without_copy = any(
+        task not in with_copy and (task.topology, task.subtopology) in stateful for task in active
     )
-    return StandbyKind.WARMUP if bare else StandbyKind.EITHER
+    return StandbyKind.WARMUP if is_any_without_copy else StandbyKind.EITHER
 
 
-def _unowned(portrait: GroupDescription) -> tuple[TaskId, ...]:
-    """What somebody ran and nobody was given. Nothing where some assignment cannot be read: it may
-    be there.
+def _unowned(group: GroupDescription) -> tuple[TaskId, ...]:
+    """Return the tasks that a member ran when it joined and that no member was assigned.
+
+    Returns none if some assignment cannot be decoded: the tasks may be in it.
     """
-    if not all(isinstance(each.assignment, AssignmentInfo) for each in portrait.consumers):
+    if not all(isinstance(consumer.assignment, AssignmentInfo) for consumer in group.consumers):
         return ()
-    owned = {task for process in portrait.processes for task in process.active}
-    ran = (
+    owned = {task for process in group.processes for task in process.active}
+    running = (
         task
-        for process in portrait.processes
+        for process in group.processes
         for task, offsets in process.offset_sums.items()
         if offsets == RUNNING
     )
-    return tuple(in_order(task for task in ran if task not in owned))
+    return tuple(in_order(task for task in running if task not in owned))
 
 
 def _uuid_text(uuid: bytes) -> str:
@@ -326,5 +357,5 @@ def _uuid_text(uuid: bytes) -> str:
 
 
 def in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
-    """These tasks, each once, by topology and number."""
+    """Return these tasks, each once, by topology and number."""
     return sorted(dict.fromkeys(tasks), key=lambda task: (task.topology or "", *task[:2]))

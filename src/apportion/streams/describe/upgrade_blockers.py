@@ -1,7 +1,6 @@
-"""The processes that keep a Streams group from a newer metadata version, with advice for the
-operator.
+"""Finds the processes that keep a Streams group from a newer metadata version, for operators.
 
-Decided from the two version numbers of each process alone.
+Decided from the two version numbers of each process alone (KIP-268).
 """
 
 from collections.abc import Mapping
@@ -15,10 +14,10 @@ from apportion.streams.metadata.releases import RELEASES, SIMULATED_VERSION
 class UpgradeBlocker(NamedTuple):
     """The metadata versions of a group and the processes that block an upgrade.
 
-    used: the oldest version that somebody speaks. understood: the newest that everybody says to
-    understand. possible: the newest that somebody does. holders: the processes that understand no
-    more than `understood`, while somebody does; in order of name.
-    advice: sentences for whoever runs the application, one at least.
+    used: the lowest version that a process uses. understood: the newest that all support.
+    newest_understood: the newest that any supports. processes: those that support no more than
+    `understood`, where another supports more; by name. advice: at least one sentence for the
+    operator.
     """
 
     used: int
@@ -28,34 +27,43 @@ class UpgradeBlocker(NamedTuple):
     advice: tuple[str, ...]
 
 
-def find_upgrade_blocker(said: Mapping[str, MetadataVersions]) -> UpgradeBlocker | None:
-    """What keeps these processes, by name, from a newer version; None of nobody."""
-    if not said:
+def find_upgrade_blocker(
+    versions_by_process: Mapping[str, MetadataVersions],
+) -> UpgradeBlocker | None:
+    """Return what keeps these processes, by name, from a newer version; None without processes."""
+    if not versions_by_process:
         return None
-    used = min(spoken.used for spoken in said.values())
-    understood = min(spoken.understood for spoken in said.values())
-    possible = max(spoken.understood for spoken in said.values())
-    if understood == possible:
+    used = min(versions.used for versions in versions_by_process.values())
+    understood = min(versions.understood for versions in versions_by_process.values())
+    newest_understood = max(versions.understood for versions in versions_by_process.values())
+    # A group uses the newest version that all members support.
+    if understood == newest_understood:
         return UpgradeBlocker(
-            used, understood, possible, (), (_advice_without_blocker(said, used, understood),)
+            used,
+            understood,
+            newest_understood,
+            (),
+            (_advice_without_blocker(versions_by_process, used, understood),),
         )
-    holders = tuple(name for name in sorted(said) if said[name].understood == understood)
-    alike: dict[MetadataVersions, list[str]] = {}
-    for name in holders:
-        alike.setdefault(said[name], []).append(name)
+    blockers = tuple(
+        name
+        for name in sorted(versions_by_process)
+        if versions_by_process[name].understood == understood
+    )
+    by_versions: dict[MetadataVersions, list[str]] = {}
+    for name in blockers:
+        by_versions.setdefault(versions_by_process[name], []).append(name)
     return UpgradeBlocker(
         used,
         understood,
-        possible,
-        holders,
-        tuple(_advice(alike[spoken], spoken) for spoken in sorted(alike)),
+        newest_understood,
+        blockers,
+        tuple(_advice(by_versions[versions], versions) for versions in sorted(by_versions)),
     )
 
 
 def releases_with_version(version: int) -> str:
-    """The releases of Kafka Streams whose newest metadata version that is, such as "2.1 to 2.3"; ""
-    if there is none.
-    """
+    """Return the releases whose newest metadata version this is: "2.1 to 2.3"; "" for none."""
     names = [
         name
         for name, release in RELEASES.items()
@@ -67,14 +75,17 @@ def releases_with_version(version: int) -> str:
 
 
 def _advice_without_blocker(
-    said: Mapping[str, MetadataVersions], used: int, understood: int
+    versions_by_process: Mapping[str, MetadataVersions], used: int, understood: int
 ) -> str:
+    """Return what to do where all processes support the same version."""
     if used == understood and used < EARLIEST_PROBEABLE:
-        then = "once all run a newer release, bounce them one by one without upgrade.from"
-        return f"All speak version {used}, in which nobody can say to support more: {then}."
+        advice = "once all run a newer release, bounce them one by one without upgrade.from"
+        return f"All speak version {used}, which does not name a newer supported one: {advice}."
     if used == understood:
         return f"All speak version {used} and nobody supports more."
-    behind = [name for name in sorted(said) if said[name].used < understood]
+    behind = [
+        name for name in sorted(versions_by_process) if versions_by_process[name].used < understood
+    ]
     verb, who = ("speaks", "it steps") if len(behind) == 1 else ("speak", "they step")
     return (
         f"All support version {understood}. {_listed(behind)} still {verb} {used}: {who} up "
@@ -82,30 +93,30 @@ def _advice_without_blocker(
     )
 
 
-def _advice(names: list[str], spoken: MetadataVersions) -> str:
-    """What these processes say, which release that makes them, and what to do."""
+def _advice(names: list[str], versions: MetadataVersions) -> str:
+    """Return which version these processes use, which releases that means, and what to do."""
     alone = len(names) == 1
-    who = f"{_listed(names)} {'speaks' if alone else 'speak'} version {spoken.used}"
-    releases = releases_with_version(spoken.understood)
+    subject = f"{_listed(names)} {'speaks' if alone else 'speak'} version {versions.used}"
+    releases = releases_with_version(versions.understood)
     it, is_ = ("it", "is") if alone else ("they", "are")
-    of = f"of Kafka Streams {releases}" if releases else "of no release that is known here"
+    origin = f"of Kafka Streams {releases}" if releases else "of no release that is known here"
     bounce = f"bounce {'it' if alone else 'them one by one'} next"
-    if spoken.used < EARLIEST_PROBEABLE:
+    if versions.used < EARLIEST_PROBEABLE:
         has = "has" if alone else "have"
         return (
-            f"{who}, in which nobody can say to support more: {it} {is_} {of}, or {has} "
+            f"{subject}, which does not name a newer supported one: {it} {is_} {origin}, or {has} "
             f"upgrade.from set; {bounce}, "
             "with a newer release or without upgrade.from."
         )
-    more = "" if spoken.used == spoken.understood else f" than {spoken.understood}"
+    more = "" if versions.used == versions.understood else f" than {versions.understood}"
     return (
-        f"{who} and {'supports' if alone else 'support'} no more{more}: {it} {is_} {of}; "
+        f"{subject} and {'supports' if alone else 'support'} no more{more}: {it} {is_} {origin}; "
         f"{bounce}, with a newer release."
     )
 
 
 def _listed(names: list[str]) -> str:
-    """The names as a sentence begins with them."""
+    """Return the names as the beginning of a sentence."""
     if len(names) == 1:
         return f"Process {names[0]}"
     return f"Processes {', '.join(names[:-1])} and {names[-1]}"

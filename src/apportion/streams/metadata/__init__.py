@@ -1,3 +1,1 @@
-"""What Kafka Streams members and their leader tell each other: values, bytes, versions, version
-probing.
-"""
+"""What Streams members send each other in a classic group: the metadata, its versions and bytes."""

@@ -1,13 +1,13 @@
-"""Kafka Streams' metadata to bytes and back, in versions 1 to 11: what stands in the user data of
-subscriptions and assignments.
+"""Encodes and decodes Kafka Streams' metadata, versions 1 to 11.
 
-Nothing but `DecodeError` comes out of wrong bytes. What follows the last field is left alone, as
-Kafka Streams does. Entries of maps and sets are written in order, so equal values are equal bytes;
-Kafka Streams writes them in the order of its hash tables.
+It is the user data of subscriptions and assignments in the classic protocol. Wrong bytes raise
+`DecodeError` and nothing else. Bytes after the last field are ignored, as Kafka Streams does.
+Entries of maps and sets are written in order, so equal values are equal bytes; Kafka Streams writes
+them in the order of its hash tables.
 
-A version above the newest one known here can be written all the same, for members that play a newer
-Kafka Streams: as version 11 under that number. Whoever reads takes only its two version numbers,
-unless `latest` says that he is from the future, too.
+Members that simulate a newer Kafka Streams use a version above the newest one. It is encoded like
+version 11. A reader decodes only its two version numbers (KIP-268), unless its own `latest` is as
+high.
 """
 
 from collections import Counter
@@ -51,8 +51,9 @@ V = TypeVar("V")
 SUMS_SINCE, NAMES_SINCE = 7, 10
 """The first versions of a subscription with offset sums, and with names of topologies."""
 NUMBERS_SINCE, STANDBY_HOSTS_SINCE = 5, 6
-"""The first versions of an assignment with topics by number, and with hosts of standby tasks."""
+"""The first versions of an assignment with numbered topics, and with hosts of standby tasks."""
 
+# `tuple.__new__` skips the keyword handling of a NamedTuple: thousands of tasks are made at once.
 _task = cast("Callable[[Iterable[Any]], TaskId]", partial(tuple.__new__, TaskId))
 _partition = cast(
     "Callable[[Iterable[Any]], TopicPartition]", partial(tuple.__new__, TopicPartition)
@@ -60,18 +61,19 @@ _partition = cast(
 
 
 def encode_subscription(info: SubscriptionInfo) -> bytes:
-    """`info` in version `info.used`; what that version cannot say is left out.
+    """Return the bytes of `info` in version `info.used`, without the fields that it lacks.
 
-    EncodeError: for a version that its sender does not support, and for named topologies before
-    version 10.
+    Raises EncodeError for a version that its sender does not support, and for named topologies
+    before version 10.
     """
+    # Versions 1 and 2 do not send the supported version (KIP-268 added it in 3).
     if info.supported < info.used and info.used >= EARLIEST_PROBEABLE:
         raise EncodeError(
             f"StreamsSubscription v{info.used}: supported: {info.supported} is older than "
             "the version used"
         )
     layout = min(info.used, LATEST)
-    said = StreamsSubscription(
+    subscription = StreamsSubscription(
         used=info.used,
         supported=info.supported,
         process_id=info.process_id,
@@ -81,50 +83,52 @@ def encode_subscription(info: SubscriptionInfo) -> bytes:
         tags=tuple(
             SubscriptionClientTag(key=key, value=value) for key, value in sorted(info.tags.items())
         ),
-        **_said_of_tasks(info.offset_sums, layout),
+        **_offset_sum_fields(info.offset_sums, layout),
     )
-    return write(said, layout)
+    return write(subscription, layout)
 
 
 def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInfo | FutureInfo:
-    """What a member tells the leader; of a version above `latest` only its version numbers.
+    """Decode a member's subscription; FutureInfo for a version above `latest`.
 
-    In versions below 7 a task is RUNNING or, as a standby, OFFSET_UNKNOWN.
+    latest: the newest version of the leader's release. In versions below 7 a task is RUNNING or, as
+    a standby, OFFSET_UNKNOWN.
     """
-    used = _used(buffer)
+    used = _used_version(buffer)
+    # KIP-268: of an unknown version only the two numbers may be decoded, whatever follows them.
     future = _versions(buffer) if used > latest else None
-    said = future or read(StreamsSubscription, min(used, LATEST), buffer)[0]
-    if said.supported < used and used >= EARLIEST_PROBEABLE:
+    info = future or read(StreamsSubscription, min(used, LATEST), buffer)[0]
+    if info.supported < used and used >= EARLIEST_PROBEABLE:
         raise DecodeError(
-            f"StreamsSubscription v{used}: supported: {said.supported} is older than the "
+            f"StreamsSubscription v{used}: supported: {info.supported} is older than the "
             "version used"
         )
-    if isinstance(said, FutureInfo):
-        return said
+    if isinstance(info, FutureInfo):
+        return info
     return SubscriptionInfo(
         used=used,
-        supported=said.supported,
-        process_id=said.process_id,
-        endpoint=said.endpoint,
-        offset_sums=_heard_of_tasks(said, min(used, LATEST)),
-        unique=said.unique,
-        error=said.error,
-        tags=_each_once(
+        supported=info.supported,
+        process_id=info.process_id,
+        endpoint=info.endpoint,
+        offset_sums=_read_offset_sums(info, min(used, LATEST)),
+        unique=info.unique,
+        error=info.error,
+        tags=_unique_mapping(
             f"StreamsSubscription v{used}: tags",
-            [tag.key for tag in said.tags],
-            [tag.value for tag in said.tags],
+            [tag.key for tag in info.tags],
+            [tag.value for tag in info.tags],
         ),
     )
 
 
 def encode_assignment(info: AssignmentInfo) -> bytes:
-    """`info` in version `info.used`; what that version cannot say is left out.
+    """Return the bytes of `info` in version `info.used`, without the fields that it lacks.
 
-    EncodeError: for named topologies before version 10.
+    Raises EncodeError for named topologies before version 10.
     """
     layout = min(info.used, LATEST)
-    topics = _topics_of(info, layout)
-    said = StreamsAssignment(
+    topics = _numbered_topics(info, layout)
+    assignment = StreamsAssignment(
         used=info.used,
         supported=info.supported,
         active=_columns(info.active, 3),
@@ -138,8 +142,8 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
             for task in _in_order(info.standby)
         ),
         topics=(tuple(topics.values()), tuple(topics)),
-        active_hosts=_said_of_hosts(info.active_hosts, topics, layout),
-        standby_hosts=_said_of_hosts(info.standby_hosts, topics, layout)
+        active_hosts=_host_layouts(info.active_hosts, topics, layout),
+        standby_hosts=_host_layouts(info.standby_hosts, topics, layout)
         if layout >= STANDBY_HOSTS_SINCE
         else (),
         error=info.error,
@@ -147,48 +151,57 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
         if info.next_rebalance_ms is None
         else info.next_rebalance_ms,
     )
-    return write(said, layout)
+    return write(assignment, layout)
 
 
 def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | FutureInfo:
-    """What the leader tells a member; of a version above `latest` only its version numbers."""
-    used = _used(buffer)
+    """Decode a member's assignment; FutureInfo for a version above `latest`."""
+    used = _used_version(buffer)
     if used > latest:
         return _versions(buffer)
-    said, name = read(StreamsAssignment, min(used, LATEST), buffer)[0], f"StreamsAssignment v{used}"
-    topics = _each_once(f"{name}: topics", *said.topics)
+    assignment, name = (
+        read(StreamsAssignment, min(used, LATEST), buffer)[0],
+        f"StreamsAssignment v{used}",
+    )
+    topics = _unique_mapping(f"{name}: topics", *assignment.topics)
     return AssignmentInfo(
         used=used,
-        supported=said.supported,
-        active=tuple(map(_task, zip(*said.active, strict=True))),
-        standby=_each_once(
+        supported=assignment.supported,
+        active=tuple(map(_task, zip(*assignment.active, strict=True))),
+        standby=_unique_mapping(
             f"{name}: standby",
-            [TaskId(each.subtopology, each.partition, each.topology) for each in said.standby],
-            [_partitions(f"{name}: standby.partitions", *each.partitions) for each in said.standby],
+            [
+                TaskId(task.subtopology, task.partition, task.topology)
+                for task in assignment.standby
+            ],
+            [
+                _partitions(f"{name}: standby.partitions", *task.partitions)
+                for task in assignment.standby
+            ],
         ),
-        active_hosts=_heard_of_hosts(f"{name}: active_hosts", said.active_hosts, topics),
-        standby_hosts=_heard_of_hosts(f"{name}: standby_hosts", said.standby_hosts, topics),
-        error=said.error,
+        active_hosts=_read_hosts(f"{name}: active_hosts", assignment.active_hosts, topics),
+        standby_hosts=_read_hosts(f"{name}: standby_hosts", assignment.standby_hosts, topics),
+        error=assignment.error,
         next_rebalance_ms=None
-        if said.next_rebalance_ms == NO_REBALANCE
-        else said.next_rebalance_ms,
+        if assignment.next_rebalance_ms == NO_REBALANCE
+        else assignment.next_rebalance_ms,
     )
 
 
-def _used(buffer: Buffer) -> int:
+def _used_version(buffer: Buffer) -> int:
     return read(StreamsUsedVersion, 0, buffer)[0].used
 
 
 def _versions(buffer: Buffer) -> FutureInfo:
-    """The version numbers of whatever begins with them."""
-    used = _used(buffer)
+    """Return the two version numbers, which all versions begin with."""
+    used = _used_version(buffer)
     if used < EARLIEST_PROBEABLE:
         return FutureInfo(used, NO_VERSION)
     return FutureInfo(used, read(StreamsVersions, 0, buffer)[0].supported)
 
 
-def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
-    """The fields of a subscription that say these offset sums in that version."""
+def _offset_sum_fields(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
+    """Return the fields of a subscription that carry the offset sums in that version."""
     tasks = _in_order(sums)
     if version >= NAMES_SINCE:
         subtopologies, partitions, topologies = _columns(tasks, 3)
@@ -205,111 +218,119 @@ def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
             f"StreamsSubscription v{version}: offset_sums: this version has no names of topologies"
         )
     if version >= SUMS_SINCE:
+        # Versions 7 to 9 group the sums by subtopology; later ones have one row for each task.
         groups: dict[int, list[tuple[int, int]]] = {}
         for task in tasks:
             groups.setdefault(task.subtopology, []).append((task.partition, sums[task]))
-        said = (
+        layouts = (
             SubtopologyOffsetSums(subtopology=number, tasks=_columns(group, 2))
             for number, group in groups.items()
         )
-        return {"subtopology_sums": tuple(said)}
+        return {"subtopology_sums": tuple(layouts)}
+    # Until version 6 nothing but the two lists exists: a standby's offset sum cannot be sent.
     return {
         "active": _columns([task for task in tasks if sums[task] == RUNNING], 3),
         "standby": _columns([task for task in tasks if sums[task] != RUNNING], 3),
     }
 
 
-def _heard_of_tasks(said: StreamsSubscription, version: int) -> dict[TaskId, int]:
-    """The offset sums that a subscription of that version says."""
-    field, (subtopologies, partitions, sums, topologies) = "task_sums", said.task_sums
+def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[TaskId, int]:
+    """Return the offset sums of a subscription that was encoded in that version."""
+    field, (subtopologies, partitions, sums, topologies) = "task_sums", subscription.task_sums
     rows: Iterable[tuple[Any, ...]] = zip(
         subtopologies, partitions, [name or None for name in topologies], strict=True
     )
     if version < SUMS_SINCE:
         field, rows = (
             "active and standby",
-            chain(zip(*said.active, strict=True), zip(*said.standby, strict=True)),
+            chain(zip(*subscription.active, strict=True), zip(*subscription.standby, strict=True)),
         )
-        sums = (RUNNING,) * len(said.active[0]) + (OFFSET_UNKNOWN,) * len(said.standby[0])
+        sums = (RUNNING,) * len(subscription.active[0]) + (OFFSET_UNKNOWN,) * len(
+            subscription.standby[0]
+        )
     elif version < NAMES_SINCE:
         field = "subtopology_sums"
         rows = chain.from_iterable(
             zip(repeat(group.subtopology), group.tasks[0], repeat(None))
-            for group in said.subtopology_sums
+            for group in subscription.subtopology_sums
         )
-        sums = tuple(chain.from_iterable(group.tasks[1] for group in said.subtopology_sums))
-    return _each_once(f"StreamsSubscription v{version}: {field}", tuple(map(_task, rows)), sums)
+        sums = tuple(chain.from_iterable(group.tasks[1] for group in subscription.subtopology_sums))
+    return _unique_mapping(
+        f"StreamsSubscription v{version}: {field}", tuple(map(_task, rows)), sums
+    )
 
 
-def _topics_of(info: AssignmentInfo, version: int) -> dict[str, int]:
-    """Every topic of which that version says that a host has something, and its number, in
-    order.
-    """
+def _numbered_topics(info: AssignmentInfo, version: int) -> dict[str, int]:
+    """Return the number of each topic in the host maps of that version, in order of name."""
     active = info.active_hosts.values() if version >= NUMBERS_SINCE else ()
     standby = info.standby_hosts.values() if version >= STANDBY_HOSTS_SINCE else ()
     partitions = chain.from_iterable(chain(active, standby))
     return {
-        topic: number for number, topic in enumerate(sorted({each.topic for each in partitions}))
+        topic: number
+        for number, topic in enumerate(sorted({partition.topic for partition in partitions}))
     }
 
 
-def _said_of_hosts(
+def _host_layouts(
     hosts: Mapping[HostInfo, tuple[TopicPartition, ...]], topics: Mapping[str, int], version: int
 ) -> tuple[AssignmentHostPartitions, ...]:
-    """The layout of what hosts have. topics: their numbers, in versions that say these."""
-    said = []
+    """Return the layout of a host map. topics: their numbers, since version 5."""
+    layouts = []
     for host in sorted(hosts):
         names, partitions = _columns(sorted(hosts[host]), 2)
         if version >= NUMBERS_SINCE:
             numbered = (tuple(map(topics.__getitem__, names)), partitions)
-            said.append(AssignmentHostPartitions(host=host.host, port=host.port, numbered=numbered))
+            layouts.append(
+                AssignmentHostPartitions(host=host.host, port=host.port, numbered=numbered)
+            )
         else:
-            said.append(
+            layouts.append(
                 AssignmentHostPartitions(
                     host=host.host, port=host.port, partitions=(names, partitions)
                 )
             )
-    return tuple(said)
+    return tuple(layouts)
 
 
-def _heard_of_hosts(
-    field: str, said: tuple[AssignmentHostPartitions, ...], topics: Mapping[int, str]
+def _read_hosts(
+    field: str, layouts: tuple[AssignmentHostPartitions, ...], topics: Mapping[int, str]
 ) -> dict[HostInfo, tuple[TopicPartition, ...]]:
-    """What the hosts have, of which a layout says it. topics: by their numbers."""
-    hosts = [HostInfo(each.host, each.port) for each in said]
+    """Return the partitions of each host. topics: by number; empty before version 5.
+
+    Raises DecodeError for an unknown number, and for a host or partition that occurs twice.
+    """
+    hosts = [HostInfo(layout.host, layout.port) for layout in layouts]
     partitions = []
-    for each in said:
-        numbers, numbered = each.numbered
+    for layout in layouts:
+        numbers, numbered = layout.numbered
         if unknown := [number for number in numbers if number not in topics]:
             raise DecodeError(f"{field}: no topic has the number {unknown[0]}")
         names = tuple(map(topics.__getitem__, numbers))
         partitions.append(
-            _partitions(field, (*each.partitions[0], *names), (*each.partitions[1], *numbered))
+            _partitions(field, (*layout.partitions[0], *names), (*layout.partitions[1], *numbered))
         )
-    return _each_once(field, hosts, partitions)
+    return _unique_mapping(field, hosts, partitions)
 
 
 def _partitions(
     field: str, topics: Iterable[Any], partitions: Iterable[Any]
 ) -> tuple[TopicPartition, ...]:
-    """These partitions in order; DecodeError if one is there twice."""
-    found = tuple(map(_partition, zip(topics, partitions, strict=True)))
-    return tuple(sorted(_each_once(field, found, found)))
+    """Return these partitions in order. Raises DecodeError if one occurs twice."""
+    pairs = tuple(map(_partition, zip(topics, partitions, strict=True)))
+    return tuple(sorted(_unique_mapping(field, pairs, pairs)))
 
 
-def _each_once(field: str, keys: Collection[K], values: Iterable[V]) -> dict[K, V]:
-    """A map of these keys to these values; DecodeError if a key is there twice."""
-    found = dict(zip(keys, values, strict=True))
-    if len(found) != len(keys):
-        twice = next(key for key, times in Counter(keys).items() if times > 1)
-        raise DecodeError(f"{field}: {twice!s} is there twice")
-    return found
+def _unique_mapping(field: str, keys: Collection[K], values: Iterable[V]) -> dict[K, V]:
+    """Map these keys to these values. Raises DecodeError if a key occurs twice."""
+    mapping = dict(zip(keys, values, strict=True))
+    if len(mapping) != len(keys):
+        repeated = next(key for key, count in Counter(keys).items() if count > 1)
+        raise DecodeError(f"{field}: {repeated!s} occurs twice")
+    return mapping
 
 
 def _in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
-    """The tasks by their numbers; of two with the same numbers the one without a topology's name is
-    first.
-    """
+    """Return the tasks by subtopology, partition and topology; unnamed topologies come first."""
     tasks = list(tasks)
     named = any(map(itemgetter(2), tasks))
     return (
@@ -318,5 +339,5 @@ def _in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Columns:
-    """The columns of these rows; as many where there is no row."""
+    """Return the columns of these rows; `width` empty ones without rows."""
     return tuple(zip(*rows, strict=True)) or ((),) * width

@@ -1,12 +1,12 @@
-"""What Kafka Streams would tell a group of KIP-848 through an assignor of its own, on the side of
-the clients. No Kafka shipped it.
+"""The metadata of Kafka Streams for a client-side assignor of KIP-848, which no Kafka shipped.
 
-The page names fields and their types, and leaves open: the bytes (here version 0 in Kafka's
-flexible encoding, as its other schemas), what a tag, a task, a lag and a map are made of (here as
-in metadata version 11), and whether its lists of reasons and errors are complete. Its earlier
-wording had both numbers among the metadata. In the later one, followed here, they are not: the
-reason is a field of the member's assignor in a heartbeat, the error one of the assignment, each
-beside these bytes, as is the version that these bytes are in. `wire.codec` reads and writes them.
+The KIP names fields and their types. It leaves open the bytes (here version 0 in Kafka's flexible
+encoding, like its other schemas), what a tag, a task, a lag and a map consist of (here as in
+metadata version 11), and whether its lists of reasons and errors are complete.
+
+Its earlier text had the reason and the error in the metadata. In the later text, which is followed
+here, they are beside these bytes, like the version: the reason is a field of the member's assignor
+in a heartbeat, the error a field of the assignment. `wire.codec` encodes and decodes the messages.
 """
 
 from enum import IntEnum
@@ -15,14 +15,14 @@ from hashlib import blake2b
 from apportion.wire.fields import array, int32, int64, message, octets, string, uuid
 
 VERSION = 0
-"""The only version of both."""
+"""The only version of member metadata and of assignment metadata."""
 
 Part = bytes | str | int | None | tuple["Part", ...]
-"""What a topology is described by: its parts, and those of its parts."""
+"""A description of a topology, as nested tuples of plain values."""
 
 
 class Reason(IntEnum):
-    """Why a member wants a new assignment."""
+    """The reason for which a member requests a new assignment."""
 
     NONE = 0
     SHUTDOWN = 1
@@ -32,7 +32,7 @@ class Reason(IntEnum):
 
 
 class AssignmentError(IntEnum):
-    """Why an assignment is none. The numbers are not those of `words.AssignorError`."""
+    """The error of an assignment. The numbers are not those of `model.AssignorError`."""
 
     NONE = 0
     SHUTDOWN = 1
@@ -50,7 +50,7 @@ class Kip848ClientTag:
 
 @message()
 class Kip848TaskLag:
-    """How many records the state of a task lacks."""
+    """The number of records that the state of a task lacks."""
 
     subtopology: int = int32()
     partition: int = int32()
@@ -59,11 +59,11 @@ class Kip848TaskLag:
 
 @message(flexible=0)
 class Kip848MemberMetadata:
-    """What a member tells the assignor. See `may_follow` for what of it may change.
+    """The metadata that a member sends to the assignor; `is_allowed_update` says what may change.
 
-    process_id: the same for all members of a process. user_endpoint: "host:port", or nothing.
-    topology_hash: see there; by the page 16 bytes, of what it does not say. task_lags: of every
-    task of which the member has something.
+    process_id: the same for all members of a process. user_endpoint: "host:port", or empty.
+    topology_hash: see `topology_hash`; the KIP says 16 bytes, and not of what. task_lags: of every
+    task of which the member has state.
     """
 
     process_id: bytes = uuid()
@@ -91,7 +91,7 @@ class Kip848TopicPartitions:
 
 @message()
 class Kip848Replica:
-    """A task whose state a member keeps, and the source partitions of that task."""
+    """A standby or warm-up task, with its source partitions."""
 
     subtopology: int = int32()
     partition: int = int32()
@@ -100,8 +100,9 @@ class Kip848Replica:
 
 @message()
 class Kip848HostPartitions:
-    """The source partitions whose state can be asked for at one host. The page merges active and
-    standby ones.
+    """The source partitions of one host, for interactive queries.
+
+    The KIP has one list for active and standby partitions.
     """
 
     host: str = string()
@@ -111,8 +112,9 @@ class Kip848HostPartitions:
 
 @message(flexible=0)
 class Kip848AssignmentMetadata:
-    """What the assignor tells a member beside its partitions. Warm-up tasks stand apart from the
-    standby ones that stay.
+    """The metadata that the assignor sends to a member beside its partitions.
+
+    Warm-up tasks have a list of their own, unlike in the classic protocol.
     """
 
     active_tasks: tuple[Kip848ActiveTask, ...] = array(Kip848ActiveTask)
@@ -122,31 +124,33 @@ class Kip848AssignmentMetadata:
 
 
 def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, reason: int) -> bool:
-    """A member that said `before` may say `now` for that reason.
+    """Return whether a member may send `now` after `before`, for that reason.
 
     Process, endpoint and tags never change; topology hash and task lags may, with any reason but
     NONE.
     """
     is_same_member = _fixed_fields(before) == _fixed_fields(now)
-    says_as_much = (before.topology_hash, before.task_lags) == (now.topology_hash, now.task_lags)
-    return is_same_member and (says_as_much or reason != Reason.NONE)
+    has_same_progress = (before.topology_hash, before.task_lags) == (
+        now.topology_hash,
+        now.task_lags,
+    )
+    return is_same_member and (has_same_progress or reason != Reason.NONE)
 
 
 def topology_hash(topology: Part) -> bytes:
-    """16 bytes that are equal for equal topologies, in every process and on every machine, and else
-    differ.
+    """Return 16 bytes that are equal exactly for equal topologies, on every machine.
 
-    Tuples of any type are equal if their parts are. What has no order has to come in one.
+    Tuples of any type are equal if their parts are. The caller sorts what has no order.
     """
     return blake2b(_canonical(topology), digest_size=16).digest()
 
 
-def _fixed_fields(said: Kip848MemberMetadata) -> tuple[object, ...]:
-    return said.process_id, said.user_endpoint, said.client_tags
+def _fixed_fields(metadata: Kip848MemberMetadata) -> tuple[object, ...]:
+    return metadata.process_id, metadata.user_endpoint, metadata.client_tags
 
 
 def _canonical(part: Part) -> bytes:
-    """Bytes from which the part could be read back."""
+    """Return bytes from which the part could be read back, so no two parts collide."""
     if part is None:
         return b"n"
     if isinstance(part, int):
@@ -158,5 +162,5 @@ def _canonical(part: Part) -> bytes:
     return b"b" + _length_prefixed(part)
 
 
-def _length_prefixed(said: bytes) -> bytes:
-    return b"%d:" % len(said) + said
+def _length_prefixed(encoded: bytes) -> bytes:
+    return b"%d:" % len(encoded) + encoded

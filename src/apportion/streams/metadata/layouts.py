@@ -1,8 +1,7 @@
-"""How Kafka Streams' metadata lies on the wire in versions 1 to 11: a field, and the versions that
-have it.
+"""The wire layouts of Kafka Streams' metadata in versions 1 to 11: each field and its versions.
 
-What a version lacks is left out in silence, as Kafka Streams does; but the name of a topology has
-to be said, or a task would become another one.
+A field that a version lacks is left out without an error, as Kafka Streams does. The name of a
+topology is the exception: without it a task would become another task.
 """
 
 from typing import Any
@@ -23,22 +22,22 @@ from apportion.wire.fields import (
 )
 
 Columns = tuple[tuple[Any, ...], ...]
-"""An array as a tuple for each field of its elements."""
+"""An array as columns: one tuple for each field of its elements."""
 VERSIONS = range(1, LATEST + 1)
 NO_REBALANCE = 2**63 - 1
-"""In place of the time of the next rebalance: there is none."""
+"""In place of the time of the next rebalance: none is scheduled."""
 
 
 @message()
 class StreamsUsedVersion:
-    """What all versions begin with."""
+    """The first field of all versions."""
 
     used: int = int32()
 
 
 @message()
 class StreamsVersions:
-    """What all versions from 3 on begin with, those from the future too."""
+    """The first fields of all versions from 3 on, including those from the future (KIP-268)."""
 
     used: int = int32()
     supported: int = int32()
@@ -89,13 +88,12 @@ class SubscriptionClientTag:
 
 @message(versions=VERSIONS)
 class StreamsSubscription:
-    """What one consumer of a Streams process tells the leader. `words.SubscriptionInfo` says what
-    it means.
-    """
+    """The user data of one consumer's subscription; see `model.SubscriptionInfo`."""
 
     used: int = int32()
     supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
     process_id: bytes = uuid()
+    # Until version 6 tasks were listed without offsets; since 7 (KIP-441) with offset sums.
     active: Columns = columns(StreamsTask, until=6)
     standby: Columns = columns(StreamsTask, until=6)
     endpoint: str = text(since=2, ignorable=True)
@@ -103,6 +101,8 @@ class StreamsSubscription:
         SubtopologyOffsetSums, since=7, until=9
     )
     task_sums: Columns = columns(TaskOffsetSum, since=10)
+    # Kafka's uniqueField: it changes with each JoinGroup, or the coordinator would answer with the
+    # present assignment and start no rebalance.
     unique: int = int8(since=8, ignorable=True)
     error: int = int32(since=9, ignorable=True)
     tags: tuple[SubscriptionClientTag, ...] = array(SubscriptionClientTag, since=11, ignorable=True)
@@ -128,7 +128,7 @@ class StandbyTask:
 
 @message()
 class NumberedTopic:
-    """A topic, and the number by which it is meant elsewhere."""
+    """A topic, and the number that stands for it in the host maps (since version 5)."""
 
     number: int = int32()
     topic: str = utf()
@@ -136,7 +136,7 @@ class NumberedTopic:
 
 @message()
 class NumberedPartition:
-    """A partition with the number of its topic."""
+    """A partition of a numbered topic."""
 
     topic: int = int32()
     partition: int = int32()
@@ -144,7 +144,7 @@ class NumberedPartition:
 
 @message()
 class AssignmentHostPartitions:
-    """The source partitions that one host has."""
+    """The source partitions of one host."""
 
     host: str = utf()
     port: int = int32()
@@ -154,7 +154,7 @@ class AssignmentHostPartitions:
 
 @message(versions=VERSIONS)
 class StreamsAssignment:
-    """What the leader tells one consumer. `words.AssignmentInfo` says what it means."""
+    """The user data of one consumer's assignment; `model.AssignmentInfo` explains the fields."""
 
     used: int = int32()
     supported: int = int32(since=3, default=NO_VERSION, ignorable=True)

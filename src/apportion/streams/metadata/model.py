@@ -1,7 +1,6 @@
-"""Tasks and the metadata of Kafka Streams' subscriptions and assignments, as values without
-versions.
+"""Tasks, and the metadata of Kafka Streams' subscriptions and assignments, as values.
 
-Which fields a metadata version has is declared in `layouts.py`.
+Every field of every metadata version is here; `layouts.py` declares which version has which.
 """
 
 from collections.abc import Mapping
@@ -27,8 +26,9 @@ OFFSET_UNKNOWN = -3
 
 
 class TaskId(NamedTuple):
-    """One task: a partition of one subtopology. topology: the name of a named topology (metadata
-    version 10), mostly None.
+    """One task: a partition of one subtopology.
+
+    topology: the name of a named topology (since metadata version 10), mostly None.
     """
 
     subtopology: int
@@ -48,7 +48,10 @@ class HostInfo(NamedTuple):
 
 
 class AssignorError(IntEnum):
-    """The error code of an assignment, or a member's request to shut the application down."""
+    """The error code of an assignment.
+
+    A member's subscription may carry SHUTDOWN_REQUESTED, and no other code (KIP-671).
+    """
 
     NONE = 0
     INCOMPLETE_SOURCE_TOPIC_METADATA = 1
@@ -61,12 +64,12 @@ class AssignorError(IntEnum):
 class SubscriptionInfo:
     """The metadata of one consumer's subscription (Kafka's SubscriptionInfo).
 
-    used: the metadata version that it is said in. supported: the newest one that its sender
-    understands; NO_VERSION in 1 and 2.
-    process_id: 16 bytes, the same for all consumers of a process. endpoint: "host:port" or "".
-    offset_sums: of every task that the process has something of, active or not: the sum of its
-    changelogs' offsets, or RUNNING, or OFFSET_UNKNOWN. unique: changes to make the bytes change.
-    tags: the process's client tags, in the order of their bytes.
+    used: the metadata version that it is encoded in. supported: the newest one that its sender
+    understands; NO_VERSION in versions 1 and 2. process_id: 16 bytes, the same for all consumers of
+    a process. endpoint: "host:port" or "". offset_sums: for every task of which the process has
+    state, active or not: the sum of its changelogs' offsets, or RUNNING, or OFFSET_UNKNOWN. unique:
+    changes with each JoinGroup, so that the coordinator starts a rebalance. tags: the process's
+    client tags (KIP-708), in the order of their bytes.
     """
 
     used: int
@@ -81,9 +84,7 @@ class SubscriptionInfo:
 
 @dataclass(frozen=True, slots=True)
 class FutureInfo:
-    """What can be read of a subscription or an assignment in a version from the future: its two
-    version numbers.
-    """
+    """The readable part of metadata in a version from the future: its two version numbers."""
 
     used: int
     supported: int
@@ -93,13 +94,13 @@ class FutureInfo:
 class AssignmentInfo:
     """The metadata of one consumer's assignment (Kafka's AssignmentInfo).
 
-    used: the metadata version that it is said in. supported: the newest one that all members
-    understand; NO_VERSION in 1 and 2.
-    active: the task of each partition that the consumer is given, partitions in order of topic and
-    number; so a task with two source topics is there twice. standby: each standby task with its
-    source partitions. active_hosts, standby_hosts: which source partitions are active or standby
-    where. next_rebalance_ms: the wall-clock time at which the consumer shall rejoin (0: at once);
-    None: it need not.
+    used: the metadata version that it is encoded in. supported: the newest one that all members
+    understand; NO_VERSION in versions 1 and 2. active: the task of each assigned partition, in the
+    order of topic and number; so a task with two source topics is listed twice. standby: each
+    standby task with its source partitions; warm-ups are among them. active_hosts, standby_hosts:
+    the source partitions that are active or standby on each host, for interactive queries.
+    next_rebalance_ms: the wall-clock time at which the consumer rejoins (0: at once); None: it does
+    not.
     """
 
     used: int

@@ -34,8 +34,10 @@ from apportion.streams.metadata.releases import Release, VersionNegotiation
 
 
 class MetadataVersions(NamedTuple):
-    """The two version numbers of a subscription or an assignment: the version it is encoded in, and
-    the newest supported.
+    """The two version numbers of a subscription or an assignment.
+
+    used: the version it is encoded in. supported: the newest version that its sender supports, or
+    in an assignment the newest that all members support.
     """
 
     used: int
@@ -63,51 +65,57 @@ class VersionDecision(NamedTuple):
 
 
 class NextVersion(NamedTuple):
-    """The version of a member's next subscription, and why it rejoins at once; None: it does
-    not.
+    """The version of a member's next subscription.
+
+    rejoin_reason: why the member rejoins at once, for the JoinGroup request; None if it does not.
     """
 
     used: int
     rejoin_reason: str | None = None
 
 
-def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> VersionDecision:
+def decide_versions(
+    subscribed: Mapping[str, MetadataVersions], release: Release
+) -> VersionDecision:
     """Decide the versions of one assignment, as the leader.
 
-    said: the versions of every member by id, the leader included. release: the leader's. Raises
-    Refused for impossible numbers, and if no release can lead such a group: one member from before
-    probing and one from the future.
+    subscribed: the versions of every member by id, the leader included. release: the leader's.
+    Raises Refused for impossible numbers, and if no release can lead such a group: one member from
+    before probing and one from the future.
     """
     latest, negotiation = release.newest_version, release.negotiation
-    future = tuple(member for member in sorted(said) if said[member].used > latest)
-    for member, spoken in sorted(said.items()):
-        if spoken.used < 1 or spoken.understood < spoken.used:
+    future = tuple(member for member in sorted(subscribed) if subscribed[member].used > latest)
+    for member, versions in sorted(subscribed.items()):
+        if versions.used < 1 or versions.understood < versions.used:
             why = (
-                f"member {member!r} speaks metadata version {spoken.used} and says to support "
-                f"{spoken.supported}"
+                f"member {member!r} speaks metadata version {versions.used} and says to support "
+                f"{versions.supported}"
             )
             raise Refused(Code.INVALID_REQUEST, why)
-    used = min([latest, *(spoken.used for spoken in said.values())])
+    # The lowest version in use is the one that every member can decode.
+    used = min([latest, *(versions.used for versions in subscribed.values())])
     if future and (negotiation is VersionNegotiation.FAILS or used < EARLIEST_PROBEABLE):
         why = (
-            f"member {future[0]!r} speaks metadata version {said[future[0]].used}, this "
+            f"member {future[0]!r} speaks metadata version {subscribed[future[0]].used}, this "
             f"leader understands {latest}"
         )
-        other = (
+        cause = (
             "which cannot probe"
             if negotiation is VersionNegotiation.FAILS
             else f"and another member speaks {used}, which cannot probe"
         )
         raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {other}: stop it, or set its upgrade.from"
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {cause}: stop it, or set its upgrade.from"
         )
-    common = min([latest, *(spoken.understood for spoken in said.values())])
+    # 2.0 to 2.3 publish the leader's own version; since 2.4 the common one (Kafka's
+    # commonlySupportedVersion), by which each member steps up or down by itself.
+    common = min([latest, *(versions.understood for versions in subscribed.values())])
     if negotiation is VersionNegotiation.SHARES:
-        spoken = _versions_in(used, common)
-        return VersionDecision(spoken, future, (), spoken, upgrade_pending=used < common)
-    spoken = _versions_in(used, latest)
+        versions = _versions_in(used, common)
+        return VersionDecision(versions, future, (), versions, upgrade_pending=used < common)
+    versions = _versions_in(used, latest)
     return VersionDecision(
-        spoken, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common
+        versions, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common
     )
 
 
@@ -121,8 +129,10 @@ def next_subscription_version(
     """Decide the version of a member's next subscription from its assignment.
 
     sent: the version of its last subscription. release: the member's. leads_unfinished: it is the
-    leader, and `upgrade_pending`. Raises Refused for an assignment above `sent`, or with a common
-    version above what the release understands: such an answer comes from no known leader.
+    leader, and its `VersionDecision` had `upgrade_pending`.
+
+    Raises Refused for an assignment above `sent`, or with a common version above what the release
+    understands: such an answer comes from no known leader.
     """
     latest, negotiation = release.newest_version, release.negotiation
     if received.used > sent:
@@ -145,8 +155,10 @@ def next_subscription_version(
 def _after_probing(
     sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
 ) -> NextVersion:
-    """Follow the leader's own version (2.0 to 2.3): step down to it and rejoin, or up from the next
-    generation on.
+    """Follow the leader's own version (2.0 to 2.3), down at once or up from the next generation on.
+
+    KIP-268: after an empty assignment the member steps down to the leader's version and rejoins.
+    Only the leader rejoins to step up; the others follow in the rebalance that it starts.
     """
     if received.understood < sent:
         return NextVersion(
@@ -157,7 +169,7 @@ def _after_probing(
 
 
 def _after_common_version(
-    sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
+    sent: int, received: MetadataVersions, _latest: int, _leads_unfinished: bool
 ) -> NextVersion:
     """Follow the version that all members support, up or down (since 2.4)."""
     if received.supported > sent:
@@ -166,18 +178,20 @@ def _after_common_version(
         return NextVersion(
             received.supported, f"somebody understands no more than version {received.supported}"
         )
-    # though whoever says less hears from the same assignment that he need not: 4.3.1 does so, too
+    # Some member still uses a lower version. That member steps up by itself, from this same
+    # assignment, so rejoining is not needed; Kafka 4.3.1 rejoins here, too.
     if received.used < sent:
         return NextVersion(sent, f"somebody speaks version {received.used} yet")
     return NextVersion(sent)
 
 
 def _unchanged(
-    sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
+    sent: int, _received: MetadataVersions, _latest: int, _leads_unfinished: bool
 ) -> NextVersion:
     return NextVersion(sent)
 
 
+# All three have the signature of this table, so two of them ignore arguments.
 _NEXT_VERSION: dict[
     VersionNegotiation, Callable[[int, MetadataVersions, int, bool], NextVersion]
 ] = {

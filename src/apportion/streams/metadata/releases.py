@@ -11,7 +11,7 @@ from apportion.streams.metadata.model import LATEST
 
 
 class VersionNegotiation(Enum):
-    """How the members of a release agree on a metadata version (see `probing.py`)."""
+    """How the members of a release agree on a metadata version; see `probing.py`."""
 
     FAILS = "a leader that meets a version from the future fails"
     PROBES = (
@@ -25,10 +25,11 @@ class VersionNegotiation(Enum):
 
 
 class Release(NamedTuple):
-    """One release. metadata: the newest version that it speaks. upgrade_from: the values by which
-    it speaks as an older one.
+    """One release of Kafka Streams.
 
-    eager, cooperative: how its members can rebalance.
+    newest_version: the newest metadata version that it encodes and decodes. upgrade_from: the
+    values of `upgrade.from` that it knows. eager, cooperative: the rebalance protocols that its
+    members can use (KIP-429).
     """
 
     name: str
@@ -61,8 +62,9 @@ COOPERATIVE = (
 WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3")
 SHARES_VERSIONS = (*COOPERATIVE, *WITHOUT_EAGER)
 KNOWS_EVERY_RELEASE = SHARES_VERSIONS[SHARES_VERSIONS.index("3.3") :]
-"""From here on `upgrade.from` names like-minded releases, too: it changes foreign-key joins, and
-nothing of the rebalance.
+"""Since 3.3, `upgrade.from` also names releases that negotiate in the same way.
+
+Such a value changes foreign-key joins and nothing of the rebalance.
 """
 
 NEWEST_VERSION = {
@@ -87,14 +89,14 @@ NEWEST_VERSION = {
 """The newest metadata version of each release; LATEST for those not listed."""
 
 VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
-"""The metadata version that each `upgrade.from` lowers a member to; all other values change no
-version.
-"""
+"""The metadata version that a value of `upgrade.from` lowers a member to; others change none."""
 
 
 def _release(name: str) -> Release:
+    """Return the release of that name, by the table of what changed in 2.0, 2.4, 3.3 and 4.0."""
     metadata = NEWEST_VERSION.get(name, LATEST)
-    # KAFKA-6054, brought back as KIP-268 asks; of 0.10.1 no such release was ever made
+    # KIP-268 asks to backport KAFKA-6054, without which 0.10.1 to 1.1 know no upgrade.from; no such
+    # release of 0.10.1 was ever made.
     if name in BEFORE_PROBING:
         known = () if name == "0.10.0" else ("0.10.0",)
         return Release(
@@ -111,7 +113,7 @@ def _release(name: str) -> Release:
 
 
 RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *SHARES_VERSIONS)}
-"""The releases by name, oldest first. A real one beyond these is a row here."""
+"""The releases by name, oldest first. A new release is a row here."""
 
 SIMULATED_VERSION = LATEST + 1
 """A metadata version that no release speaks yet."""
@@ -138,21 +140,23 @@ BRIDGE_RELEASE = "3.9"
 
 
 def known_release(name: str) -> Release:
-    """The release of that name; "4.0.1" is one of 4.0, "1.1.x" of 1.1. ValueError with one sentence
-    if there is none.
+    """Return the release of that name: "4.0.1" is one of 4.0, and "1.1.x" of 1.1.
+
+    Raises ValueError, with one sentence, if there is none.
     """
     parts = name.strip().removesuffix(".x").split(".")
     for length in (3, 2):
-        if (found := RELEASES.get(".".join(parts[:length]))) is not None:
-            return found
+        if (release := RELEASES.get(".".join(parts[:length]))) is not None:
+            return release
     raise ValueError(
         f"there is no release {name!r} of Kafka Streams known here; there are {', '.join(RELEASES)}"
     )
 
 
 def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
-    """The metadata version that a member of that release speaks at first. ValueError if it does not
-    know that `upgrade.from`.
+    """Return the metadata version of a new member's first subscription.
+
+    Raises ValueError if the release does not know that `upgrade.from`.
     """
     _check(release, upgrade_from)
     return min(
@@ -162,14 +166,17 @@ def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
 
 
 def is_eager(release: Release, upgrade_from: str | None) -> bool:
-    """Whether its members give everything back before they join again. ValueError if it does not
-    know that `upgrade.from`.
+    """Return whether members of the release revoke everything before they rejoin.
+
+    An `upgrade.from` before 2.4 makes a cooperative release eager, so that it may share a group
+    with that release (KIP-429). Raises ValueError if the release does not know that `upgrade.from`.
     """
     _check(release, upgrade_from)
     return not release.cooperative or upgrade_from in BEFORE_COOPERATION
 
 
 def _check(release: Release, upgrade_from: str | None) -> None:
+    """Raise ValueError if the release does not know that `upgrade.from`."""
     if upgrade_from is None or upgrade_from in release.upgrade_from:
         return
     if upgrade_from not in RELEASES:

@@ -1,6 +1,7 @@
 """The rolling bounces of an upgrade: one from release to release, or two with `upgrade.from`.
 
-Decided from `releases.py` alone: metadata versions and rebalance protocols, not instances.
+Decided from `releases.py` alone, that is from metadata versions and rebalance protocols; nothing
+here knows the instances.
 """
 
 from typing import NamedTuple
@@ -15,8 +16,9 @@ from apportion.streams.metadata.releases import (
 
 
 class RollingBounce(NamedTuple):
-    """One rolling bounce: every instance, one after the other, comes back as this release with this
-    `upgrade.from`.
+    """One rolling bounce: each instance in turn is restarted as this release.
+
+    upgrade_from: the value of `upgrade.from` that they run with; None for none.
     """
 
     release: Release
@@ -31,8 +33,9 @@ class RollingBounce(NamedTuple):
 
 
 class UpgradePath(NamedTuple):
-    """The way from one release to another. why: one sentence. bridge: a third release that the
-    first bounce brings, if it must.
+    """The rolling bounces from one release to another.
+
+    why: one sentence. bridge: the name of a third release, if the first bounce must go to one.
     """
 
     bounces: tuple[RollingBounce, ...]
@@ -46,8 +49,9 @@ class UpgradePath(NamedTuple):
 
 
 def upgrade_path(from_: str, to: str) -> UpgradePath:
-    """The bounces from one release to another, upwards or down. ValueError with one sentence if
-    there is no way.
+    """Return the rolling bounces from one release to another, up or down.
+
+    Raises ValueError, with one sentence, if no rolling bounce leads there.
     """
     old, new = known_release(from_), known_release(to)
     low, high = sorted((old, new), key=_age)
@@ -71,8 +75,10 @@ def upgrade_path(from_: str, to: str) -> UpgradePath:
 
 
 def forced_upgrade_path(from_: str, to: str, bounces: int) -> UpgradePath:
-    """The way with so many bounces, right or wrong: one without `upgrade.from`, or the two that are
-    needed. ValueError as above.
+    """Return a path of that many bounces, also where it is too short.
+
+    The choice is one bounce without `upgrade.from`, or the two that are needed. Raises ValueError
+    as `upgrade_path` does, and for any other number.
     """
     needed = upgrade_path(from_, to)
     if bounces == len(needed.bounces):
@@ -97,14 +103,15 @@ def _age(release: Release) -> int:
 
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
-    """Return why members of the two cannot share a group without `upgrade.from`; None if they
-    can.
-    """
+    """Return why members of the two need `upgrade.from` to share a group; None if they do not."""
+    # KIP-268: members from before 2.0 fail on a version from the future, so the new members must
+    # use the old version (`upgrade.from`) until all old ones are gone.
     if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
         return (
             f"a leader of {low.name} fails when a member speaks metadata version "
             f"{high.newest_version}"
         )
+    # KIP-429: an eager leader assigns partitions at once that a cooperative member still reads.
     if low.cooperative != high.cooperative:
         return (
             f"members of {low.name if low.eager and not low.cooperative else high.name} "
@@ -114,10 +121,12 @@ def _incompatibility_or_none(low: Release, high: Release) -> str | None:
 
 
 def _interim_release_or_none(low: Release, high: Release) -> Release | None:
-    """Return the release of the first bounce: `high`, or the bridge release; None if neither knows
-    `low`.
+    """Return the release of the first of two bounces: `high`, or the bridge release.
+
+    Returns None if neither of them knows `low` as a value of `upgrade.from`.
     """
     if low.name in high.upgrade_from:
         return high
+    # Since 4.0 no release rebalances eagerly, so 3.9 is the last stop for groups from before 2.4.
     bridge = RELEASES[BRIDGE_RELEASE]
     return bridge if high.cooperative and low.name in bridge.upgrade_from else None

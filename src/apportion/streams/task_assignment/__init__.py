@@ -1,1 +1,1 @@
-"""Task assignment of Kafka Streams: who runs which task, who stands by, who warms up."""
+"""Task assignment of Kafka Streams (KIP-441): active, standby and warm-up tasks of each client."""

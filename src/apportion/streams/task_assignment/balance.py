@@ -1,5 +1,4 @@
-"""The plan of active tasks: as even as consumers allow, and as close to today's assignment as
-evenness allows.
+"""Plans active tasks: evenly over consumers, and with as few changes of owner as evenness allows.
 
 Problem. Clients have different numbers of consumers and already run tasks. Every client should get
 a number of tasks in proportion to its consumers, the tasks of each subtopology should be spread
@@ -49,8 +48,9 @@ SCALE = 1 << 20
 
 
 class Loads(NamedTuple):
-    """What each client carries besides: `fixed` tasks that stay, its consumers, and the most it may
-    get more.
+    """The load of each client before tasks are added.
+
+    fixed: its tasks that stay. max_extra: the most tasks that it may get in addition.
     """
 
     fixed: Longs
@@ -59,12 +59,11 @@ class Loads(NamedTuple):
 
 
 def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
-    """Return how many of `amount` tasks each client gets, so that loads per consumer are as even as
-    possible.
+    """Return how many of `amount` tasks each client gets, for equal loads per consumer.
 
-    Between clients with the same claim to the last tasks, those go first that have more than their
-    count today, in most of the vectors `current`. What exceeds `max_extra` of all clients is left
-    out.
+    Between clients with the same claim to the last tasks, those come first that have more than
+    their count today, in most of the vectors `current`. What exceeds `max_extra` of all clients is
+    left out.
     """
     weight = loads.consumer_counts.astype(np.int64)
 
@@ -77,12 +76,15 @@ def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
 
     amount = min(amount, int(np.sum(np.minimum(loads.max_extra, amount))))
     low, high = 0, 2 * SCALE * (int(loads.fixed.max()) + amount + 1)
-    while high - low > 1:  # counts_at(low) never exceeds the amount, counts_at(high) does
+    # Invariant: counts_at(low) does not exceed the amount, counts_at(high) does.
+    while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if counts_at(middle).sum() <= amount else (low, middle)
     counts = counts_at(low)
+    # The last tasks go to clients that reach the next level at once, one each. A client that has
+    # more today comes first, because it would lose a task otherwise.
     tied = np.flatnonzero(counts_at(high) > counts)
-    has_more = np.sum([each > counts for each in current], axis=0)[tied]
+    has_more = np.sum([tasks > counts for tasks in current], axis=0)[tied]
     keepers_first = tied[np.argsort(-has_more, kind="stable")]
     counts[keepers_first[: amount - int(counts.sum())]] += 1
     return counts
@@ -102,11 +104,11 @@ class CurrentTasks(NamedTuple):
 
 
 def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> Ints:
-    """Return the client that should run each task: client c runs `totals[c]`, and its part of each
-    subtopology.
+    """Return the client that should run each task: client c runs `totals[c]` tasks.
 
-    As few tasks move as these counts allow. Tasks move first to clients with state of them (tasks
-    that run nowhere before others, then by rank); of the rest those with the least `move_cost`.
+    Each subtopology is spread in proportion, and as few tasks move as these counts allow. Tasks
+    move first to clients with state of them (tasks that run nowhere before others, then by rank);
+    of the rest those with the least `move_cost`.
     """
     if not len(tasks.owner):
         return tasks.owner
@@ -122,6 +124,8 @@ def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> 
     # many.
     spare = counts_by_subtopology(sizes, totals, owned_counts, running_counts) - owned_counts
     owner = move_to_candidates(tasks, spare, ranked)
+    # A client gives up only what it has too much after the moves: tasks that it does not run yet
+    # before running ones, and the cheapest to restore first.
     staying = owned[owner[owned] == tasks.owner[owned]]
     by_cell = staying[
         np.lexsort((tasks.move_cost[staying], tasks.is_running[staying], cell[staying]))
@@ -132,11 +136,10 @@ def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> 
 
 
 def counts_by_subtopology(sizes: Longs, totals: Longs, *current: Longs) -> Longs:
-    """Return how many tasks of each subtopology each client runs, with `sizes` and `totals` as row
-    and column sums.
+    """Return how many tasks of each subtopology each client runs: subtopologies x clients.
 
-    Each entry is the client's exact proportion rounded down or up, so that as many tasks as
-    possible stay: `current` counts, subtopologies x clients, the tasks that are there today.
+    sizes, totals: the row and column sums. Each entry is the client's exact proportion rounded down
+    or up, so that as many tasks as possible stay: `current` counts the tasks that are there today.
     """
     # Totals that differ by one at most ask for equal proportions; that can always be rounded to
     # them.
@@ -147,7 +150,7 @@ def counts_by_subtopology(sizes: Longs, totals: Longs, *current: Longs) -> Longs
     row, client = np.nonzero(exact % denominator)
     if len(row):
         # Rounding an entry up is free where a task more is there today.
-        cost = np.stack([each <= counts for each in current]).sum(0, dtype=np.int64)[row, client]
+        cost = np.stack([tasks <= counts for tasks in current]).sum(0, dtype=np.int64)[row, client]
         edges = Edges(row.astype(np.int32), (client + len(sizes)).astype(np.int32), cost)
         balance = np.concatenate((sizes - counts.sum(1), counts.sum(0) - totals))
         is_up = min_cost_rebalance(edges, np.zeros(len(row), np.bool_), balance)
@@ -156,10 +159,10 @@ def counts_by_subtopology(sizes: Longs, totals: Longs, *current: Longs) -> Longs
 
 
 def move_to_candidates(tasks: CurrentTasks, spare: Longs, ranked: RankedClients) -> Ints:
-    """Move tasks to clients with spare room that have state of them; return the owners and update
-    `spare`.
+    """Move tasks to clients with spare room that have state of them; return the new owners.
 
-    No client loses more than its excess. Greedy by rank; each row of `ranked` is looked at once.
+    `spare` is updated. No client loses more than its excess. Greedy by rank: each row of `ranked`
+    is visited once.
     """
     owner = tasks.owner.copy()
     subtopology, current = tasks.subtopology[ranked.task], tasks.owner[ranked.task]
@@ -183,9 +186,7 @@ def move_to_candidates(tasks: CurrentTasks, spare: Longs, ranked: RankedClients)
 
 
 def fill_round_robin(subtopology: Ints, owner: Ints, spare: Longs) -> Ints:
-    """Give the tasks without an owner to the clients with spare room for their subtopology, one
-    each in turn.
-    """
+    """Give each task without an owner to a client with spare room, to all clients in turn."""
     unowned = np.flatnonzero(owner < 0)
     unowned = unowned[np.argsort(subtopology[unowned], kind="stable")]
     part, client = np.nonzero(spare)
@@ -197,8 +198,9 @@ def fill_round_robin(subtopology: Ints, owner: Ints, spare: Longs) -> Ints:
 
 
 def rank_within_group(group: Ints | Longs) -> Longs:
-    """Return the position of each element among those of its group, from 0; `group` ascends from
-    -1.
+    """Return the position of each element among those of its group, from 0.
+
+    group: ascending numbers from -1.
     """
     start = np.flatnonzero(np.diff(group, prepend=-2))
     length = np.diff(np.append(start, len(group)))
@@ -224,6 +226,8 @@ def plan_active_tasks(
     owner, rank = best_clients(ranked.where(ranked.rank <= home_rank), len(numbers))
     is_running = rank == RANK_RUNNING
     current = (np.bincount(owner[rows], minlength=len(load)) for rows in (owner >= 0, is_running))
+    # Owners count twice, as such and as running: a client that runs its tasks keeps the last ones
+    # rather than a client that would have to restore them.
     totals = balanced_counts(Loads(load, problem.clients.consumer_counts), len(numbers), *current)
     subtopology = np.unique(tasks.subtopology[numbers], return_inverse=True)[1].astype(np.int32)
     current_tasks = CurrentTasks(subtopology, owner, is_running, tasks.end_offset_sum[numbers])

@@ -1,8 +1,8 @@
-"""Who is in the group and what each process has: from what consumers say to the arrays of
-`crew.py`.
+"""Turns the subscriptions of consumers into the arrays of the task assignors (`client_states.py`).
 
-Consumers that carry one process id are threads of one process. Those whose words cannot be read, as
-they are from the future, count as threads of one more process, of which nothing is known.
+Consumers with the same process id are stream threads of one client. Consumers whose subscriptions
+cannot be decoded, because they come from the future, count as threads of one more client without
+any known state, as in Kafka.
 """
 
 import re
@@ -18,19 +18,20 @@ from apportion.streams.topology import Task
 from apportion.topics import TopicPartition
 
 OFFSET_SUMS_SINCE = 7
-"""The first metadata version whose members say what they run; cooperative ones of before only say
-what they own.
+"""The first metadata version with offset sums (KIP-441).
+
+Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
 """
 FUTURE_PROCESS_ID = b""
-"""The process id of all who speak a version from the future."""
+"""The process id of all members that use a metadata version from the future."""
 
 
 class ConsumerMetadata(NamedTuple):
-    """What the leader heard of one consumer. info: None: nothing that can be read, so it gets
-    nothing.
+    """The decoded subscription of one consumer, as the leader sees it.
 
-    owned: what it reads, or may read, until it is told otherwise. fits: it subscribes to what the
-    leader's topology reads.
+    info: None if it cannot be decoded; the consumer gets nothing then. owned_partitions: what it
+    may read until it adopts another assignment (KIP-429). subscribes_to_topology: whether it
+    subscribes to all topics that the leader's topology reads.
     """
 
     info: SubscriptionInfo | FutureInfo | None
@@ -40,8 +41,11 @@ class ConsumerMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientMetadata:
-    """One process. consumers: member ids, in order. host: where it answers queries; None if it does
-    not say, or nonsense.
+    """One process with its consumers.
+
+    consumers: member ids, in order. host: where it answers interactive queries
+    (`application.server`); None if it does not say, or says what is no endpoint. tags: client tags
+    (KIP-708).
     """
 
     process_id: bytes
@@ -50,18 +54,20 @@ class ClientMetadata:
     tags: Mapping[str, str]
 
 
-def group_by_process(said: Mapping[str, ConsumerMetadata]) -> tuple[ClientMetadata, ...]:
-    """The processes in order of their ids. What is said of a process as a whole is taken from its
-    first consumer.
+def group_by_process(subscriptions: Mapping[str, ConsumerMetadata]) -> tuple[ClientMetadata, ...]:
+    """Return the processes in order of their ids.
+
+    Host and tags of a process are those of its first consumer, as all consumers send the same.
     """
     threads: dict[bytes, list[str]] = {}
-    for member in sorted(said):
-        info = said[member].info
+    for member in sorted(subscriptions):
+        info = subscriptions[member].info
         threads.setdefault(
             info.process_id if isinstance(info, SubscriptionInfo) else FUTURE_PROCESS_ID, []
         ).append(member)
+    # In order of the process ids, so that equal subscriptions give equal assignments.
     return tuple(
-        _client_metadata(id_, members, said[members[0]].info)
+        _client_metadata(id_, members, subscriptions[members[0]].info)
         for id_, members in sorted(threads.items())
     )
 
@@ -80,17 +86,21 @@ MAX_ENDPOINT_CHARS = 1_000
 
 
 def host_or_none(endpoint: str) -> HostInfo | None:
-    """The host of "host:port", "[::1]:port" or "scheme://host:port", as Kafka's clients read it;
-    None for anything else.
+    """Return the host of "host:port", "[::1]:port" or "scheme://host:port", as Kafka's clients do.
+
+    Returns None for anything else.
     """
-    found = ENDPOINT_PATTERN.fullmatch(endpoint) if len(endpoint) <= MAX_ENDPOINT_CHARS else None
-    if found is None or int(found[2]) >= 2**31:
+    match = ENDPOINT_PATTERN.fullmatch(endpoint) if len(endpoint) <= MAX_ENDPOINT_CHARS else None
+    if match is None or int(match[2]) >= 2**31:
         return None
-    return HostInfo(found[1], int(found[2]))
+    return HostInfo(match[1], int(match[2]))
 
 
 class TaskIndex(NamedTuple):
-    """The tasks by number, and the numbers of tasks and of source partitions."""
+    """The tasks by number, and the numbers of tasks and of source partitions.
+
+    Task assignors know tasks by these numbers alone.
+    """
 
     tasks: Sequence[Task]
     index_of_task: Mapping[TaskId, int]
@@ -98,43 +108,45 @@ class TaskIndex(NamedTuple):
 
 
 def index_tasks(tasks: Sequence[Task]) -> TaskIndex:
-    """Tasks, in order of their ids, by number."""
+    """Return the index of these tasks, which come in order of their ids."""
     return TaskIndex(
         tasks,
         {task.id: number for number, task in enumerate(tasks)},
-        {place: number for number, task in enumerate(tasks) for place in task.sources},
+        {partition: number for number, task in enumerate(tasks) for partition in task.sources},
     )
 
 
-def task_arrays(numbers: TaskIndex, end: Longs) -> Tasks:
-    """The tasks as an assignor wants to see them. end: the sum of the end offsets of each one's
-    changelogs.
+def task_arrays(index: TaskIndex, end_offset_sums: Longs) -> Tasks:
+    """Return the tasks as the assignors take them.
+
+    end_offset_sums: of the changelogs of each task.
     """
-    ids = np.array([task.id[:2] for task in numbers.tasks], np.int32).reshape(-1, 2)
-    stateful = np.array([bool(task.changelogs) for task in numbers.tasks], np.bool_)
-    return Tasks(ids[:, 0].copy(), ids[:, 1].copy(), stateful, end)
+    ids = np.array([task.id[:2] for task in index.tasks], np.int32).reshape(-1, 2)
+    stateful = np.array([bool(task.changelogs) for task in index.tasks], np.bool_)
+    return Tasks(ids[:, 0].copy(), ids[:, 1].copy(), stateful, end_offset_sums)
 
 
 def build_client_states(
     processes: Sequence[ClientMetadata],
-    said: Mapping[str, ConsumerMetadata],
-    numbers: TaskIndex,
-    end: Longs,
+    subscriptions: Mapping[str, ConsumerMetadata],
+    index: TaskIndex,
+    end_offset_sums: Longs,
 ) -> ClientStates:
-    """What each process has of each task. Tasks that nobody knows any more are passed over.
+    """Return what each process has of each task. Tasks that the topology lacks are left out.
 
-    A task is active where a consumer says that it runs it. One that it owns and says nothing of is,
-    too, if there is no state to speak of, or its words cannot say so, or cannot be read; else it
-    restores it, and has nothing of its state yet. Of several threads of a process the one with the
-    smallest lag counts.
+    A task runs where a consumer reports RUNNING. A task that a consumer owns and does not report
+    runs as well if it has no state, or if the subscription has no offset sums; otherwise it is
+    restoring, and nothing of its state counts yet. Of several threads of one process the row with
+    the smallest lag counts.
     """
-    parts = [
-        _task_rows(number, said[member], numbers)
+    rows = [
+        _task_rows(number, subscriptions[member], index)
         for number, process in enumerate(processes)
         for member in process.consumers
     ]
-    process_, task_, sums, owns = np.concatenate([np.empty((4, 0), np.int64), *parts], axis=1)
-    lag, active = lags_behind(sums, end[task_]), sums == RUNNING
+    process_, task_, sums, owns = np.concatenate([np.empty((4, 0), np.int64), *rows], axis=1)
+    lag, active = lags_behind(sums, end_offset_sums[task_]), sums == RUNNING
+    # By process and task, the best row first: a running thread, then the one with the smallest lag.
     order = np.lexsort((~active, lag, task_, process_))
     process_, task_, lag, active, prior = (
         process_[order],
@@ -159,46 +171,60 @@ def build_client_states(
     )
 
 
-def _task_rows(process: int, consumer: ConsumerMetadata, numbers: TaskIndex) -> Longs:
-    """ClientMetadata, task, offset sum, and whether it owns it, of all that one consumer says to
-    have, or owns.
+def _task_rows(process: int, consumer: ConsumerMetadata, index: TaskIndex) -> Longs:
+    """Return the rows of one consumer: process, task, offset sum, and 1 if it owns the task.
+
+    There is one row for each task that it reports or owns.
     """
-    told, sums = task_offset_sums(consumer, numbers)
-    known = dict.fromkeys(told)
+    reported, sums = task_offset_sums(consumer, index)
+    known = dict.fromkeys(reported)
     owned = dict.fromkeys(
-        numbers.index_of_partition.get(place, -1) for place in consumer.owned_partitions
+        index.index_of_partition.get(partition, -1) for partition in consumer.owned_partitions
     )
-    mute = not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
-    more = [task for task in owned if task not in known]
-    runs = [RUNNING if mute or not numbers.tasks[task].changelogs else 0 for task in more]
-    task = np.array([*told, *more], np.int64)
-    owns = [each in owned for each in (*told, *more)]
+    lacks_offset_sums = (
+        not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
+    )
+    # KIP-429: an owned partition is not read by others, so its task counts as assigned here.
+    unreported = [task for task in owned if task not in known]
+    assumed_sums = [
+        RUNNING if lacks_offset_sums or not index.tasks[task].changelogs else 0
+        for task in unreported
+    ]
+    task = np.array([*reported, *unreported], np.int64)
+    owns = [number in owned for number in (*reported, *unreported)]
     rows = np.stack(
         (
             np.full(len(task), process),
             task,
-            np.array([*sums, *runs], np.int64),
+            np.array([*sums, *assumed_sums], np.int64),
             np.array(owns, np.int64),
         )
     )
     return rows[:, task >= 0]
 
 
-def task_offset_sums(consumer: ConsumerMetadata, numbers: TaskIndex) -> tuple[list[int], Longs]:
-    """The tasks, by number, of which a consumer says to have something, -1 for one that nobody
-    knows, and their offset sums.
+def task_offset_sums(consumer: ConsumerMetadata, index: TaskIndex) -> tuple[list[int], Longs]:
+    """Return the numbers of the tasks that a consumer reports, and their offset sums.
+
+    The number is -1 for a task that the topology lacks.
     """
     if not isinstance(consumer.info, SubscriptionInfo):
         return [], np.empty(0, np.int64)
-    told = consumer.info.offset_sums
-    return [numbers.index_of_task.get(id_, -1) for id_ in told], np.fromiter(
-        told.values(), np.int64, len(told)
+    offset_sums = consumer.info.offset_sums
+    return [index.index_of_task.get(id_, -1) for id_ in offset_sums], np.fromiter(
+        offset_sums.values(), np.int64, len(offset_sums)
     )
 
 
-def lags_behind(sums: Longs, end: Longs) -> Longs:
-    """What is missing of `end` where `sums` is there. Who has more than there is, or says what is
-    no offset, has to begin anew.
+def lags_behind(sums: Longs, end_offset_sums: Longs) -> Longs:
+    """Return how many offsets each state lacks of the end offsets of its changelogs.
+
+    As in Kafka, it is the whole changelog for an offset sum beyond the end offsets, and for one
+    that is no offset: such state must be restored from the beginning.
     """
-    known = (sums >= 0) & (sums <= end)
-    return np.where(sums == RUNNING, 0, np.where(known, end - np.where(known, sums, 0), end))
+    known = (sums >= 0) & (sums <= end_offset_sums)
+    return np.where(
+        sums == RUNNING,
+        0,
+        np.where(known, end_offset_sums - np.where(known, sums, 0), end_offset_sums),
+    )

@@ -1,5 +1,4 @@
-"""Input and output of a task assignor: tasks, clients and what each client has of each task, as
-arrays.
+"""Input and output of a task assignor, as arrays: tasks, clients, and what clients have of tasks.
 
 A client is one process of the application (one `KafkaStreams` instance), with one consumer for each
 stream thread. Clients are numbered in the order of their process ids and tasks in the order of
@@ -35,18 +34,16 @@ class Tasks(NamedTuple):
 
 
 class ClientStates(NamedTuple):
-    """The C clients in the order of their process ids, and what they have of tasks (Kafka's
-    ClientState).
+    """The C clients in the order of their process ids, and their state (Kafka's ClientState).
 
-    consumer_counts: how many consumers (stream threads) each client has, at least 1.
-    tags: the client tags of each client (KIP-708).
+    consumer_counts: how many consumers (stream threads) each client has, at least 1. tags: the
+    client tags of each client (KIP-708).
 
     The other columns have one row for each (process, task) of which the client reported something,
-    in order of process and task:
-    lag: how many offsets its state lacks of the task's `end_offset_sum`; 0 for a running task.
-    is_running: the task is active there and fully restored.
-    previously_active: the task is running there, or was assigned there and is still restoring.
-    A client without a row for a task has nothing of it: its lag is the whole `end_offset_sum`.
+    in order of process and task. lag: how many offsets its state lacks of the task's
+    `end_offset_sum`; 0 for a running task. is_running: the task is active there and fully restored.
+    previously_active: the task is running there, or was assigned there and is still restoring. A
+    client without a row for a task has nothing of it: its lag is the whole `end_offset_sum`.
     """
 
     consumer_counts: Ints

@@ -1,5 +1,4 @@
-"""Client tags (KIP-708): standbys on clients that differ from the active one, and from each other,
-in their tags.
+"""Rack-aware standbys by client tags (KIP-708): each on a client with tags unlike the others'.
 
 `rack.aware.assignment.tags` names the tag keys ("dimensions") that count, say zone and cluster. A
 standby goes to a client that differs in as many dimensions as possible from the client that runs
@@ -55,13 +54,13 @@ def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) ->
 
 
 def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas: int) -> Longs:
-    """Return how many standbys each task gets in each tag set: tasks x tag sets, `replicas` in each
-    row.
+    """Return how many standbys each task gets in each tag set: tasks x tag sets.
 
-    active: the client that should run each task. Among clients that differ in equally many
-    dimensions the one with the least load per consumer is chosen.
+    Each row has `replicas` in all. active: the client that should run each task. Among clients that
+    differ in equally many dimensions the one with the least load per consumer is chosen.
     """
     count = len(tag_sets.tag_values)
+    # Without tags, or with equal tags, KIP-708 changes nothing.
     if count == 1:
         return np.full((len(active), 1), replicas, np.int64)
     # differs: clients x tag sets x dimensions, True where the client has another value than the
@@ -72,7 +71,7 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
     consumers = loads.consumer_counts.astype(np.int64)
     load = loads.fixed * SCALE // consumers
     load_of_one = SCALE // consumers
-    wanted = np.zeros((len(active), count), np.int64)
+    standby_counts = np.zeros((len(active), count), np.int64)
     differences = differs.sum(2)
     choices = (differences == differences.max(0)).sum(0)
     for task in np.argsort(choices[tag_sets.tag_set_of[active]], kind="stable").tolist():
@@ -81,11 +80,15 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
         taken = [owner]
         for _ in range(replicas):
             difference = is_apart.sum(1)
+            # KIP-708 is best effort: a standby on a client with equal tags is better than none. A
+            # client that has a role in the task already is no choice.
             difference[taken] = -1
             best = np.flatnonzero(difference == difference.max())
             chosen = int(best[np.argmin(load[best])])
             load[chosen] += load_of_one[chosen]
             taken.append(chosen)
-            wanted[task, tag_sets.tag_set_of[chosen]] += 1
+            standby_counts[task, tag_sets.tag_set_of[chosen]] += 1
+            # A later standby shall differ from this client as well; a dimension in which no client
+            # differs from all any more decides nothing.
             is_apart &= differs[:, tag_sets.tag_set_of[chosen]]
-    return wanted
+    return standby_counts

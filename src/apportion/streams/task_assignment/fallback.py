@@ -1,9 +1,8 @@
-"""Kafka Streams' `FallbackPriorTaskAssignor`: every client keeps its active tasks because lags are
-unknown.
+"""Kafka Streams' `FallbackPriorTaskAssignor`: every client keeps its active tasks.
 
-The leader uses it when it could not fetch the end offsets of changelogs. A task that no client runs
-goes to one with state of it, else to the least loaded; a probing rebalance follows, at which the
-offsets may be known.
+The leader uses it when it could not fetch the end offsets of changelogs, so that lags are unknown.
+A task that no client runs goes to one with state of it, else to the least loaded; a probing
+rebalance follows, at which the offsets may be known.
 """
 
 import numpy as np
@@ -26,9 +25,8 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as
 
 
 def fallback(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
-    """Keep active tasks where they are, assign the others, and ask for a probing rebalance. Lags
-    are ignored.
-    """
+    """Keep active tasks where they are, assign the others, and request a probing rebalance."""
+    # Every client counts as caught up: with unknown lags no client can be preferred for its lag.
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     previous = clients._replace(is_running=clients.previously_active)
     problem = assignment_problem(

@@ -1,5 +1,4 @@
-"""Min-cost repair of a bipartite selection: which edges to add and drop until no surplus can move
-any more.
+"""Min-cost flow: the cheapest change of a bipartite selection after which no surplus can move.
 
 Problem. Nodes of two kinds (say tasks and clients), some edges selected. A node may have a surplus
 (too many selected edges) or spare room. Find the cheapest change of the selection that brings as
@@ -34,8 +33,9 @@ from apportion.streams.task_assignment.client_states import Bools, Ints, Longs
 
 
 class Edges(NamedTuple):
-    """Edge i joins nodes `left[i]` and `right[i]` of one common numbering; selecting it costs
-    `cost[i]`.
+    """The edges of a bipartite graph: edge i joins nodes `left[i]` and `right[i]`.
+
+    All nodes have one common numbering. cost: of selecting an edge.
     """
 
     left: Ints | Longs
@@ -44,7 +44,7 @@ class Edges(NamedTuple):
 
 
 def min_cost_rebalance(edges: Edges, selected: Bools, balance: Longs) -> Bools:
-    """Return the selection in which no surplus can reach spare room any more, at the least cost.
+    """Return the cheapest selection in which no surplus can reach spare room any more.
 
     balance: the surplus of each node, or below 0 its spare room. Edges selected at the start are
     free.

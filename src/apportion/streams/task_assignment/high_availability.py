@@ -1,5 +1,4 @@
-"""Kafka Streams' `HighAvailabilityTaskAssignor` (KIP-441): plan a balanced assignment, move there
-by warm-ups.
+"""Kafka Streams' `HighAvailabilityTaskAssignor` (KIP-441): balance the tasks, and move by warm-ups.
 
 The assignor works in two steps:
 1. Plan: which client should run each stateful task (`balance.py`) and keep its standbys
@@ -30,13 +29,12 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_wi
 def high_availability(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> TaskAssignment:
-    """Assign stateful tasks by plan and warm-ups, then stateless tasks to where the fewest tasks
-    run.
-    """
+    """Assign stateful tasks by a plan and warm-ups, then stateless tasks to balance the loads."""
     problem = assignment_problem(tasks, clients, configs)
     no_load = np.zeros(len(clients.consumer_counts), np.int64)
     active = plan_active_tasks(problem, tasks.stateful, no_load)
     now = assign_with_warmups(problem, TaskPlan(active, plan_standby_tasks(problem, active)))
+    # Stateless tasks have nothing to restore, so they fill up what the stateful ones leave uneven.
     running = np.bincount(now.active[tasks.stateful], minlength=len(no_load))
     stateless = plan_active_tasks(problem, ~tasks.stateful, running)
     return now._replace(active=np.where(tasks.stateful, now.active, stateless))

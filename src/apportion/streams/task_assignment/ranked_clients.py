@@ -1,5 +1,4 @@
-"""Which clients have state of each task, best first: the ranking on which every task assignor
-builds.
+"""Ranks the clients that have state of each task, best first; every task assignor builds on it.
 
 The rank of a client for a task is RANK_RUNNING if it runs the task, RANK_CAUGHT_UP if its lag is at
 most `acceptable.recovery.lag`, and the lag itself otherwise (KIP-441). A lower rank is better.
@@ -23,12 +22,11 @@ RANK_RUNNING, RANK_CAUGHT_UP, RANK_NONE = -1, 0, 1 << 62
 
 
 class RankedClients(NamedTuple):
-    """Rows of (task, process) where the client has state of the task, grouped by task, best client
-    first.
+    """Rows of (task, process) where the client has state of the task, by task, best client first.
 
-    rank: RANK_RUNNING, RANK_CAUGHT_UP, or the lag where it is more than acceptable.
-    lag: the lag in any case. Among caught-up clients the smallest lag comes first: that one is a
-    standby, and a larger lag may be the leftover of a task that was closed.
+    rank: RANK_RUNNING, RANK_CAUGHT_UP, or the lag where it is more than acceptable. lag: the lag in
+    any case. Among caught-up clients the smallest lag comes first: that one is a standby, and a
+    larger lag may be the leftover of a task that was closed.
     """
 
     task: Ints
@@ -42,8 +40,9 @@ class RankedClients(NamedTuple):
 
 
 class AssignmentProblem(NamedTuple):
-    """Everything that a task assignor decides from. ranked: the ranking of `clients` under
-    `configs`.
+    """The input of a task assignor, with its ranking.
+
+    ranked: the ranking of `clients` under `configs`.
     """
 
     tasks: Tasks
@@ -55,8 +54,9 @@ class AssignmentProblem(NamedTuple):
 def assignment_problem(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> AssignmentProblem:
-    """Rank the clients of every task. A client whose lag is the whole changelog has no state to
-    build on.
+    """Rank the clients of every task.
+
+    A client whose lag is the whole changelog is left out: it has no state to build on.
     """
     lag, task = clients.lag, clients.task
     rank = np.where(
@@ -65,8 +65,7 @@ def assignment_problem(
         np.where(lag <= configs.acceptable_recovery_lag, RANK_CAUGHT_UP, lag),
     )
     end = tasks.end_offset_sum[task]
-    # An empty changelog (end 0) is restored by whoever opened it, so there a lag of 0 is state as
-    # well.
+    # A client that opened an empty changelog (end 0) has all of it, so there a lag of 0 is state.
     has_state = np.flatnonzero(
         clients.is_running | (tasks.stateful[task] & ((lag < end) | (end == 0)))
     )
@@ -82,9 +81,7 @@ def assignment_problem(
 
 
 def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
-    """Return the best client of each of `tasks` tasks and its rank; client -1 where none has
-    state.
-    """
+    """Return the best client of each task, and its rank; client -1 where none has state."""
     best, rank = np.full(tasks, -1, np.int32), np.zeros(tasks, np.int64)
     first = np.flatnonzero(np.diff(ranked.task, prepend=-1))
     best[ranked.task[first]], rank[ranked.task[first]] = ranked.process[first], ranked.rank[first]
@@ -92,15 +89,16 @@ def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
 
 
 def lag_behind(problem: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
-    """Return the lag of client process[i] for task[i]: the whole changelog where it reported
-    nothing.
+    """Return the lag of client process[i] for task[i].
+
+    It is the whole changelog where the client reported nothing.
     """
     tasks, clients = problem.tasks, problem.clients
     # The rows of `clients` are sorted by (process, task), so one key of both can be searched.
     keys = clients.process.astype(np.int64) * len(tasks.end_offset_sum) + clients.task
-    wanted = process.astype(np.int64) * len(tasks.end_offset_sum) + task
-    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    key = process.astype(np.int64) * len(tasks.end_offset_sum) + task
+    at = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
     if not len(keys):
         return tasks.end_offset_sum[task]
-    lag: Longs = np.where(keys[at] == wanted, clients.lag[at], tasks.end_offset_sum[task])
+    lag: Longs = np.where(keys[at] == key, clients.lag[at], tasks.end_offset_sum[task])
     return lag

@@ -1,5 +1,4 @@
-"""Standby replicas of the clients of one tag set: evenly loaded, on clients with state where
-evenness allows.
+"""Balances standby replicas over the clients of one tag set, on clients with state where possible.
 
 Problem. Each task wants some standbys, on different clients, none of which runs the task. The load
 of a client is its active tasks plus its standbys, for each of its consumers. Find counts that are
@@ -50,20 +49,18 @@ from apportion.streams.task_assignment.ranked_clients import (
 )
 
 ROTATIONS = 8
-"""How many shifts of clients against tasks `round_robin_pairs` tries for the fewest role
-conflicts.
-"""
+"""How many rotations of clients against tasks `round_robin_pairs` tries."""
 
 
 class StandbyProblem(NamedTuple):
     """The standbys to place on the clients of one tag set, numbered from 0.
 
-    wanted: how many standbys each task wants here. active: who runs each task, -1 for a client
-    outside.
-    end_offset_sum: the size of each task's changelogs. loads: the active tasks of each client.
+    standby_counts: how many standbys each task needs here. active: the client that runs each task,
+    -1 for one of another tag set. end_offset_sum: the size of each task's changelogs. loads: the
+    active tasks of each client.
     """
 
-    wanted: Longs
+    standby_counts: Longs
     active: Ints
     end_offset_sum: Longs
     loads: Loads
@@ -89,16 +86,19 @@ class StandbyAssignment(NamedTuple):
 
 
 def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Longs, Longs]:
-    """Return the standbys as two columns, task and client. ranked: who has state of the tasks that
-    want standbys.
+    """Return the standbys as two columns, task and client.
+
+    ranked: the clients with state of the tasks that want standbys.
     """
     running = np.flatnonzero(problem.active >= 0)
-    has_role = np.zeros((len(problem.wanted), len(problem.loads.fixed)), np.bool_)
+    has_role = np.zeros((len(problem.standby_counts), len(problem.loads.fixed)), np.bool_)
     has_role[running, problem.active[running]] = True
     ranked = ranked.where(~has_role[ranked.task, ranked.process])
+    # Standbys that are caught up come first: whatever else the plan wants must be restored.
     kept, counts = keep_caught_up(problem, ranked.where(ranked.rank <= RANK_CAUGHT_UP))
-    assignment = StandbyAssignment(has_role, problem.wanted.copy(), counts.copy())
+    assignment = StandbyAssignment(has_role, problem.standby_counts.copy(), counts.copy())
     assignment.add(kept.task, kept.process)
+    # Goes on while a released standby has found another client: that may have made room for more.
     is_moving = True
     while is_moving:
         released = release_excess(problem, assignment, kept, ranked)
@@ -117,8 +117,7 @@ def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Lo
 def keep_caught_up(
     problem: StandbyProblem, caught_up: RankedClients
 ) -> tuple[RankedClients, Longs]:
-    """Return the caught-up clients that stay standbys, and how many standbys each client may have
-    in all.
+    """Return the caught-up clients that stay standbys, and the standby count of each client.
 
     A client may keep more than its count; `release_excess` corrects that. A client that was a
     standby goes before one that runs the task today and is to lose it.
@@ -127,16 +126,21 @@ def keep_caught_up(
         (caught_up.process, caught_up.lag, caught_up.rank == RANK_RUNNING, caught_up.task)
     )
     caught_up = caught_up.where(order)
-    is_kept = rank_within_group(caught_up.task) < problem.wanted[caught_up.task]
+    is_kept = rank_within_group(caught_up.task) < problem.standby_counts[caught_up.task]
     fixed = problem.loads.fixed
     kept_counts = np.bincount(caught_up.process[is_kept], minlength=len(fixed))
     # A client cannot stand by for the tasks that it runs.
     running = np.bincount(
-        problem.active[(problem.active >= 0) & (problem.wanted > 0)], minlength=len(fixed)
+        problem.active[(problem.active >= 0) & (problem.standby_counts > 0)], minlength=len(fixed)
     )
-    loads = Loads(fixed, problem.loads.consumer_counts, np.count_nonzero(problem.wanted) - running)
-    counts = balanced_counts(loads, int(problem.wanted.sum()), kept_counts)
-    is_contested = np.bincount(caught_up.task, minlength=len(problem.wanted)) > problem.wanted
+    loads = Loads(
+        fixed, problem.loads.consumer_counts, np.count_nonzero(problem.standby_counts) - running
+    )
+    counts = balanced_counts(loads, int(problem.standby_counts.sum()), kept_counts)
+    # Only tasks with more caught-up clients than standbys leave a choice; the flow makes it.
+    is_contested = (
+        np.bincount(caught_up.task, minlength=len(problem.standby_counts)) > problem.standby_counts
+    )
     rows = np.flatnonzero(is_contested[caught_up.task])
     if len(rows) and (kept_counts > counts).any():
         edges = Edges(
@@ -144,7 +148,9 @@ def keep_caught_up(
             caught_up.process[rows],
             np.zeros(len(rows), np.int64),
         )
-        balance = np.concatenate((kept_counts - counts, np.zeros(len(problem.wanted), np.int64)))
+        balance = np.concatenate(
+            (kept_counts - counts, np.zeros(len(problem.standby_counts), np.int64))
+        )
         is_kept[rows] = min_cost_rebalance(edges, is_kept[rows], balance)
     return caught_up.where(is_kept), counts
 
@@ -162,7 +168,7 @@ def release_excess(
     """
     is_over, is_under = assignment.spare < 0, assignment.spare > 0
     rows = kept.where(is_over[kept.process] & assignment.has_role[kept.task, kept.process])
-    best_elsewhere = np.full(len(problem.wanted), RANK_NONE)
+    best_elsewhere = np.full(len(problem.standby_counts), RANK_NONE)
     others = ranked.where(
         is_under[ranked.process] & ~assignment.has_role[ranked.task, ranked.process]
     )
@@ -195,19 +201,20 @@ def assign_to_candidates(assignment: StandbyAssignment, ranked: RankedClients) -
 
 
 def restore_released(assignment: StandbyAssignment, released: RankedClients) -> int:
-    """Give back the released standbys that are still missing; return how many rows were."""
-    back = [row for row in range(len(released.task)) if assignment.missing[released.task[row]] > 0]
-    for row in back:
-        # two may have released the same task, and one was enough
+    """Give back the released standbys that are still missing; return how many rows there were."""
+    # Two clients may have released the same task, and one standby of it was enough: so the loop
+    # checks again what is missing.
+    returned = [
+        row for row in range(len(released.task)) if assignment.missing[released.task[row]] > 0
+    ]
+    for row in returned:
         if assignment.missing[released.task[row]] > 0:
             assignment.add(released.task[row : row + 1], released.process[row : row + 1])
-    return len(back)
+    return len(returned)
 
 
 def place_new(problem: StandbyProblem, assignment: StandbyAssignment) -> None:
-    """Place the missing standbys on clients with room, round by round, one standby of each task at
-    a time.
-    """
+    """Place the missing standbys on clients with room, one standby of each task in a round."""
     placed = np.empty((0, 2), np.int64)
     left = -1
     while left != (left := int(assignment.missing.sum())) and (assignment.spare > 0).any():
@@ -230,6 +237,8 @@ def round_robin_pairs(problem: StandbyProblem, assignment: StandbyAssignment) ->
     task = task[np.argsort(problem.active[task], kind="stable")]
     task = task[np.argsort(rank_within_group(problem.active[task]), kind="stable")]
     process = np.repeat(np.arange(processes), np.maximum(assignment.spare, 0))
+    # Each turn rotates the clients further, so that the standbys of one active client spread over
+    # all others.
     turn = rank_within_group(process)
     best, fewest = np.empty((0, 2), np.int64), len(task) + 1
     for shift in range(1, min(ROTATIONS, processes) + 1):
@@ -267,8 +276,9 @@ def swap_conflict(assignment: StandbyAssignment, placed: Longs, pair: Longs) -> 
 
 
 def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Longs) -> None:
-    """Place what is still missing on the least loaded client without a role in the task, beyond its
-    count.
+    """Place what is still missing on the least loaded clients, beyond their counts.
+
+    `num.standby.replicas` matters more than evenness.
     """
     for task in np.repeat(np.arange(len(assignment.missing)), assignment.missing).tolist():
         load = (
@@ -284,21 +294,20 @@ def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Lon
 def rebalance_along_chains(
     problem: StandbyProblem, assignment: StandbyAssignment, ranked: RankedClients
 ) -> None:
-    """Pass standbys along chains of clients, from those above their count to those below, at the
-    least cost.
+    """Pass standbys along chains of clients, from those above their count to those below.
 
     Needed only where each client below has a role in every task that a client above could give it
-    directly. A new standby costs 1 unless the client is caught up. `has_role` must know standbys
-    only.
+    directly. A new standby costs 1 unless the client is caught up; the cheapest chains are used.
+    `has_role` must know standbys only.
     """
     is_other = np.arange(len(assignment.spare)) != problem.active[:, None]
-    task, process = np.nonzero((problem.wanted > 0)[:, None] & is_other)
+    task, process = np.nonzero((problem.standby_counts > 0)[:, None] & is_other)
     must_restore = ~assignment.has_role
     must_restore[ranked.task, ranked.process] &= ranked.rank > RANK_CAUGHT_UP
     edges = Edges(
         task + len(assignment.spare), process, must_restore[task, process].astype(np.int64)
     )
-    balance = np.concatenate((-assignment.spare, np.zeros(len(problem.wanted), np.int64)))
+    balance = np.concatenate((-assignment.spare, np.zeros(len(problem.standby_counts), np.int64)))
     assignment.has_role[task, process] = min_cost_rebalance(
         edges, assignment.has_role[task, process], balance
     )

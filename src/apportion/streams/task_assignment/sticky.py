@@ -1,8 +1,8 @@
-"""Kafka Streams' `StickyTaskAssignor`: a task stays with its previous client as far as balance
-allows.
+"""Kafka Streams' `StickyTaskAssignor`: a task stays with its previous client if balance allows.
 
 Stateful and stateless tasks count alike, and subtopologies are not told apart. A task moves at
-once, whatever the new client lacks: there are no warm-ups and no probing rebalances.
+once, whatever the new client lacks: there are no warm-ups and no probing rebalances. It is the
+default before 2.6, and a setting since.
 """
 
 import numpy as np
@@ -21,9 +21,7 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as
 
 
 def sticky(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
-    """Assign each task to its previous active client, else to one with state of it, else to the
-    least loaded.
-    """
+    """Assign each task to its previous client, else to one with state, else to the least loaded."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     # Here a client that still restores a task counts as running it: it was assigned the task
     # before.

@@ -1,4 +1,4 @@
-"""From the planned tasks to what can be assigned now: stand-ins and warm-up replicas (KIP-441).
+"""Assigns what is possible now of a plan, with warm-up replicas for the rest (KIP-441).
 
 Problem. The plan says which client should run each task and which should keep standbys. A planned
 client whose state is not caught up would stop the task until it has restored.
@@ -43,17 +43,17 @@ class TaskPlan(NamedTuple):
 
 
 def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
-    """Assign the planned tasks as far as clients are caught up, with stand-ins and warm-ups for the
-    rest.
-    """
+    """Assign the planned tasks as far as clients are caught up, with warm-ups for the rest."""
     active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
-    # A stand-in that is itself a planned standby of the task swaps roles with the planned owner.
+    # Where a planned standby of the task runs it meanwhile, it swaps roles with the planned owner,
+    # as in Kafka: the owner restores as a standby and needs no warm-up.
     swapped, column = np.nonzero((standby == active[:, None]) & (active != plan.active)[:, None])
     standby[swapped, column] = plan.active[swapped]
     postponed = postponed[~np.isin(postponed, swapped)]
     warming_up = np.stack((postponed, plan.active[postponed]), axis=1).astype(np.int64)
     standbys_warming_up = replace_lagging_standbys(problem, TaskPlan(active, standby), warming_up)
+    # `max.warmup.replicas` counts for the whole group (KIP-441). The smallest lags come first.
     warmups = np.concatenate((warming_up, standbys_warming_up))[
         : problem.configs.max_warmup_replicas
     ]
@@ -70,51 +70,57 @@ def assign_as_planned(plan: TaskPlan, needs_probing_rebalance: bool = False) -> 
 
 
 def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple[Ints, Longs]:
-    """Return the client that runs each task now, and the postponed tasks, those with the smallest
-    lag first.
+    """Let a better client run each task whose planned client lags too far behind.
+
+    Returns the client that runs each task now, and the postponed tasks, the smallest lag first.
     """
     task = np.flatnonzero(plan.active >= 0)
     lag = lag_behind(problem, task, plan.active[task])
     active = plan.active.copy()
     best, rank = best_clients(problem.ranked, len(active))
     is_late = (lag > problem.configs.acceptable_recovery_lag) & (best[task] >= 0)
+    # KIP-441: a task moves away from its plan only to a client that is nearer to the end.
     is_late &= (best[task] != plan.active[task]) & (rank[task] < lag)
     active[task[is_late]] = best[task[is_late]]
     return active, task[is_late][np.argsort(lag[is_late], kind="stable")]
 
 
-def replace_lagging_standbys(problem: AssignmentProblem, now: TaskPlan, warming_up: Longs) -> Longs:
-    """Replace standbys that lag by better clients; return rows (task, process) of the replaced,
-    smallest lag first.
+def replace_lagging_standbys(
+    problem: AssignmentProblem, plan: TaskPlan, warming_up: Longs
+) -> Longs:
+    """Replace the standbys of `plan` that lag too far behind by clients with more state.
 
-    now: its standbys are changed in place. warming_up: rows (task, process) of planned owners,
-    which have a role in their task already and so are no stand-ins.
+    Returns rows (task, process) of the replaced, the smallest lag first; they may warm up. plan:
+    the clients that run tasks now; its standbys are changed in place. warming_up: rows (task,
+    process) of planned owners, which have a role in their task already.
     """
-    task, column = np.nonzero(now.standby >= 0)
-    process = now.standby[task, column]
+    task, column = np.nonzero(plan.standby >= 0)
+    process = plan.standby[task, column]
     lag = lag_behind(problem, task, process)
     is_late = lag > problem.configs.acceptable_recovery_lag
+    # The smallest lag first, as these standbys are the first to catch up.
     order = np.lexsort((process[is_late], task[is_late], lag[is_late]))
     late_rows = np.stack((task, column, lag), axis=1)[is_late][order]
-    has_late = np.bincount(task[is_late], minlength=len(now.active)) > 0
-    candidates = unassigned_candidates(problem.ranked, now, warming_up, has_late)
+    has_late = np.bincount(task[is_late], minlength=len(plan.active)) > 0
+    candidates = unassigned_candidates(problem.ranked, plan, warming_up, has_late)
     replaced = []
     for late_task, late_column, late_lag in late_rows.tolist():
         best = candidates.get(late_task)
         if best and best[0][0] < late_lag:
-            replaced.append((late_task, int(now.standby[late_task, late_column])))
-            now.standby[late_task, late_column] = best.pop(0)[1]
+            replaced.append((late_task, int(plan.standby[late_task, late_column])))
+            plan.standby[late_task, late_column] = best.pop(0)[1]
     return np.array(replaced, np.int64).reshape(-1, 2)
 
 
 def unassigned_candidates(
-    ranked: RankedClients, now: TaskPlan, warming_up: Longs, has_late: Bools
+    ranked: RankedClients, plan: TaskPlan, warming_up: Longs, has_late: Bools
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return, for each task of `has_late`, the clients (rank, process) with state and no role in
-    it, best first.
+    """Return the clients with state of a task and no role in it, for each task of `has_late`.
+
+    They are pairs (rank, process), the best first.
     """
-    busy = (now.active[ranked.task] == ranked.process) | (
-        now.standby[ranked.task] == ranked.process[:, None]
+    busy = (plan.active[ranked.task] == ranked.process) | (
+        plan.standby[ranked.task] == ranked.process[:, None]
     ).any(1)
     processes = int(max(ranked.process.max(initial=0), warming_up[:, 1].max(initial=0))) + 1
     warming_keys = warming_up[:, 0] * processes + warming_up[:, 1]

@@ -2,7 +2,7 @@
 
 Stateful tasks go first, to the consumers that have them open, so that state stores need not be
 closed and reopened; then standby tasks, which count as much; stateless tasks come last and even out
-the loads. Consumers end within one task of each other.
+the loads, as in Kafka Streams. Consumers end within one task of each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +34,10 @@ def assign_tasks_to_threads(
 ) -> dict[str, ThreadTasks]:
     """Return the tasks of each consumer. consumers: member ids in ascending order, at least one."""
     loads = dict.fromkeys(consumers, 0)
+    # The order matters: each kind evens out the loads that the kinds before it left.
     stateful = _assign_evenly(tasks.stateful, tasks.previous, loads)
     standby = _assign_evenly(tasks.standby, tasks.previous, loads)
+    # A stateless task has nothing to close, so its previous consumer does not matter.
     stateless = _assign_evenly(tasks.stateless, {}, loads)
     return {
         consumer: ThreadTasks(
@@ -56,6 +58,7 @@ def _assign_evenly(
     """
     assigned: dict[str, list[int]] = {consumer: [] for consumer in loads}
     left = dict.fromkeys(tasks)
+    # Rounded down, so that the previous tasks of one consumer cannot make another one fall behind.
     even_load = (sum(loads.values()) + len(left)) // len(loads)
 
     def assign(task: int, consumer: str) -> None:
