@@ -98,7 +98,7 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
     # leftovers stay then, and the next start reads the new segment and drops them
     with suppress(DiskError):
         log.delete_leftovers()
-        cleaned.seal()
+        cleaned.seal()  # durable since the last FLUSH
 
 
 def _build_offset_map(
