@@ -1,70 +1,84 @@
 """Requests of one classic member to a consumer group, and a group to send them to."""
 
-from coordworld import topics
-from mixedworld import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
+from typing import Any
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.coordworld import topics
+from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
 
 
-def world_with_one_consumer():
+def world_with_one_consumer() -> MixedWorld:
     """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does
     nothing.
     """
-    world = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
+    world: Any = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
     world.c = ConsumerClient(world, "c", ("foo",))
     world.c.act()
-    return world
+    result: MixedWorld = world
+    return result
 
 
-def subscription(version=3, **facts):
+def subscription(version: int = 3, **facts: Any) -> bytes:
     return consumer_serde.encode(
         ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version
     )
 
 
-def join(world, member_id="m", version=9, **facts):
+def join(
+    world: MixedWorld, member_id: str = "m", version: int = 9, **facts: Any
+) -> JoinGroupResponse:
     """The answer to a join as `range`; said: the bytes of its subscription, names: its
     protocols.
     """
     said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
-    facts = {
+    defaults: dict[str, Any] = {
         "group_id": "g",
         "session_timeout_ms": SESSION_MS,
         "rebalance_timeout_ms": REBALANCE_MS,
         "member_id": member_id,
         "protocol_type": "consumer",
         "protocols": tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names),
-    } | facts
-    return world.send(JoinGroupRequest(**facts), version)
+    }
+    result: JoinGroupResponse = world.send(JoinGroupRequest(**defaults | facts), version)
+    return result
 
 
-def sync(world, generation, member_id="m", version=5, **facts):
+def sync(
+    world: MixedWorld, generation: int, member_id: str = "m", version: int = 5, **facts: Any
+) -> SyncGroupResponse:
     facts = {"protocol_type": "consumer", "protocol_name": "range"} | facts
-    return world.send(
+    result: SyncGroupResponse = world.send(
         SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts),
         version,
     )
+    return result
 
 
-def beat(world, generation, member_id="m", instance_id=None):
+def beat(
+    world: MixedWorld, generation: int, member_id: str = "m", instance_id: str | None = None
+) -> Code:
     request = HeartbeatRequest(
         group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id
     )
     return Code(world.send(request, 4).error_code)
 
 
-def leave(world, *named, version=5):
+def leave(world: MixedWorld, *named: tuple[str, str | None], version: int = 5) -> list[Code]:
     members = tuple(
         MemberIdentity(member_id=member_id, group_instance_id=instance)
         for member_id, instance in named
@@ -75,10 +89,10 @@ def leave(world, *named, version=5):
     ]
 
 
-def members(world):
+def members(world: MixedWorld) -> list[str]:
     return sorted(world.group().saved.members)
 
 
-def assignment(version, *indexes):
+def assignment(version: int, *indexes: int) -> bytes:
     parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes),) if indexes else ()
     return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)

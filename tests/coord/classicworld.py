@@ -2,10 +2,14 @@
 them.
 """
 
-from coordworld import World
+from collections.abc import Sequence
+from typing import Any
 
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
+from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
+from apportion.topics import Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
@@ -13,9 +17,13 @@ from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from tests.coord.coordworld import World
 
 
 class ClassicWorld(World):
@@ -23,18 +31,18 @@ class ClassicWorld(World):
     emptied.
     """
 
-    def __init__(self, settings=None, known=None):
-        self.heard = []
+    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
+        self.heard: list[tuple[Ticket, Any]] = []
         self.asked = 0
         super().__init__(settings, known)
 
-    def perform(self, actions):
+    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
         self.heard += [
             (action.ticket, action.body) for action in actions if isinstance(action, Reply)
         ]
         return super().perform(actions)
 
-    def ask(self, request, version, name="client"):
+    def ask(self, request: Any, version: int, name: str = "client") -> Ticket:
         """The ticket of a request; its answer may be in `heard` already."""
         self.asked += 1
         arrived = Arrived(
@@ -47,39 +55,39 @@ class ClassicWorld(World):
         self.perform(self.shard.step(arrived, self.now))
         return arrived.ticket
 
-    def send(self, request, version=9, caller=None):
+    def send(self, request: Any, version: int = 9, caller: Caller | None = None) -> Any:
         """The answer to a request that is not parked."""
         self.heard.clear()
         self.ask(request, version)
         ((_, body),) = self.heard
         return body
 
-    def hang_up(self, *tickets):
+    def hang_up(self, *tickets: Ticket) -> None:
         """The connections behind these tickets are closed."""
         self.perform(self.shard.step(Gone(tickets), self.now))
 
     @property
-    def group(self):
+    def group(self) -> Any:
         return self.shard.ledger.classic_group_or_none("g")
 
 
 class Player:
     """One client: what it is, and the id and generation that it knows."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.member_id = ""
         self.generation = -1
-        self.instance_id = None
+        self.instance_id: str | None = None
         self.version = 9
-        self.protocols = (("range", b"range"),)
+        self.protocols: tuple[tuple[str, bytes | memoryview], ...] = (("range", b"range"),)
         self.protocol_type = "consumer"
         self.protocol = "range"  # the one that was chosen
         self.session_ms = 10_000
         self.rebalance_ms = 20_000
-        self.tickets = []
+        self.tickets: list[Any] = []
 
-    def joining(self, group_id="g"):
+    def joining(self, group_id: str = "g") -> JoinGroupRequest:
         protocols = tuple(
             JoinGroupRequestProtocol(name=name, metadata=said) for name, said in self.protocols
         )
@@ -93,7 +101,9 @@ class Player:
             protocols=protocols,
         )
 
-    def syncing(self, assignments=()):
+    def syncing(
+        self, assignments: Sequence[tuple[str, bytes | memoryview]] = ()
+    ) -> SyncGroupRequest:
         given = tuple(
             SyncGroupRequestAssignment(member_id=member_id, assignment=said)
             for member_id, said in assignments
@@ -108,7 +118,7 @@ class Player:
             assignments=given,
         )
 
-    def beating(self):
+    def beating(self) -> HeartbeatRequest:
         return HeartbeatRequest(
             group_id="g",
             generation_id=self.generation,
@@ -116,13 +126,13 @@ class Player:
             group_instance_id=self.instance_id,
         )
 
-    def leaving(self):
+    def leaving(self) -> LeaveGroupRequest:
         return LeaveGroupRequest(
             group_id="g",
             members=(MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id),),
         )
 
-    def hear_join(self, answer):
+    def hear_join(self, answer: JoinGroupResponse) -> None:
         """The player knows what a JoinGroupResponse says."""
         if answer.error_code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.member_id, self.generation = answer.member_id, answer.generation_id
@@ -132,7 +142,9 @@ class Player:
 TOO_LONG = "x" * 32768
 
 
-def seated(world, player, assignment=b"all", version=9):
+def seated(
+    world: ClassicWorld, player: Player, assignment: bytes | memoryview = b"all", version: int = 9
+) -> Player:
     """The player is the only member of a stable group."""
     ask(world, player, player.joining(), version)
     if player.generation < 0 and player.member_id:
@@ -145,7 +157,12 @@ def seated(world, player, assignment=b"all", version=9):
     return player
 
 
-def ask(world, player, request, version=9):
+def ask(
+    world: ClassicWorld,
+    player: Player,
+    request: JoinGroupRequest | SyncGroupRequest,
+    version: int = 9,
+) -> Any:
     """The answer to the player's request, if it has one."""
     world.heard.clear()
     world.ask(request, version, player.name)
@@ -155,5 +172,5 @@ def ask(world, player, request, version=9):
     return answers[0] if answers else None
 
 
-def subscription(*names):
+def subscription(*names: str) -> bytes:
     return consumer_serde.encode(ConsumerProtocolSubscription(topics=names, user_data=None))

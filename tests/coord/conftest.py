@@ -1,14 +1,9 @@
-"""Tests of the coordinator: `pytest --rewrite` writes what the scripts in `scripts/` really say;
-`coordworld` is importable.
-"""
+"""Tests of the coordinator: `pytest --rewrite` writes what the scripts in `scripts/` really say."""
 
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parent))  # importlib mode puts no test folder on the path
+import pytest
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite", action="store_true", help="rewrite the expected lines of script tests"
     )

@@ -2,14 +2,24 @@
 outside.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
+from apportion.coord.consumer.state import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    ConsumerGroupSavedState,
+)
+from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
-from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick
+from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick, Ticket
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
 from apportion.wire.messages.offset_commit import (
@@ -21,6 +31,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
 )
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
@@ -29,17 +40,17 @@ HERE = Caller("client", "/127.0.0.1")
 MOST_AT_ONCE = 10  # ticks at one moment
 
 
-def topic_id(name, life=0):
+def topic_id(name: str, life: int = 0) -> bytes:
     """The id of the topic of that name; `life` counts how often it was created again."""
     return f"{name}.{life}".encode().rjust(16, b".")
 
 
-def topics(life=0, **partitions):
+def topics(life: int = 0, **partitions: Any) -> Topics:
     """Topics of these names and sizes."""
     return Topics(Topic(name, topic_id(name, life), count) for name, count in partitions.items())
 
 
-def parts(by_topic, life=0):
+def parts(by_topic: Mapping[str, range | list[int]], life: int = 0) -> tuple[TopicPartitions, ...]:
     """{"foo": [0, 1]} as a request holds it."""
     return tuple(
         TopicPartitions(topic_id=topic_id(name, life), partitions=tuple(some))
@@ -47,7 +58,7 @@ def parts(by_topic, life=0):
     )
 
 
-def said(**changes):
+def said(**changes: Any) -> ConsumerGroupMemberMetadataValue:
     """What a member that joined by `World.join` has said."""
     facts = {
         "instance_id": None,
@@ -65,20 +76,20 @@ def said(**changes):
 class World:
     """One shard, loaded and empty at first, at 0 ms and at wall time 1,000,000 ms."""
 
-    def __init__(self, settings=None, known=None):
+    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
         self.settings = settings or GroupSettings()
         self.mono_ms = 0
-        self.log = []
-        self.notes = []
-        self.actions = []
+        self.log: list[CoordinatorRecord] = []
+        self.notes: list[str] = []
+        self.actions: list[Append | Note | Reply] = []
         self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
         self.perform(self.shard.loaded(self.now))
 
     @property
-    def now(self):
+    def now(self) -> Instant:
         return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
 
-    def perform(self, actions):
+    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
         """Carry out what a step asked for: the log grows; gives the replies' bodies."""
         self.actions = actions
         self.log += [
@@ -87,15 +98,23 @@ class World:
         self.notes += [action.text for action in actions if isinstance(action, Note)]
         return [action.body for action in actions if isinstance(action, Reply)]
 
-    def send(self, request, version=1, caller=HERE):
+    def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
         """The answer to a request."""
         fresh = len(self.log).to_bytes(16, "big")
         (body,) = self.perform(
-            self.shard.step(Arrived(1, request, version, caller, fresh), self.now)
+            self.shard.step(Arrived(Ticket(1), request, version, caller, fresh), self.now)
         )
         return body
 
-    def beat(self, member_id, epoch, version=1, group_id="g", caller=HERE, **facts):
+    def beat(
+        self,
+        member_id: str,
+        epoch: int,
+        version: int = 1,
+        group_id: str = "g",
+        caller: Caller = HERE,
+        **facts: Any,
+    ) -> ConsumerGroupHeartbeatResponse:
         """The answer to a heartbeat; `owned` is {"foo": [0, 1]}."""
         if "owned" in facts:
             owned = facts.pop("owned")
@@ -103,9 +122,12 @@ class World:
         request = ConsumerGroupHeartbeatRequest(
             group_id=group_id, member_id=member_id, member_epoch=epoch, **facts
         )
-        return self.send(request, version, caller)
+        result: ConsumerGroupHeartbeatResponse = self.send(request, version, caller)
+        return result
 
-    def join(self, member_id, topics=("foo",), **facts):
+    def join(
+        self, member_id: str, topics: Any = ("foo",), **facts: Any
+    ) -> ConsumerGroupHeartbeatResponse:
         """The answer to a complete joining heartbeat."""
         facts = {
             "rebalance_timeout_ms": 30_000,
@@ -114,7 +136,16 @@ class World:
         } | facts
         return self.beat(member_id, 0, **facts)
 
-    def commit(self, epoch, offsets, member_id="", version=9, group_id="g", metadata="", **facts):
+    def commit(
+        self,
+        epoch: int,
+        offsets: dict[tuple[str, int], int],
+        member_id: str = "",
+        version: int = 9,
+        group_id: str = "g",
+        metadata: str | None = "",
+        **facts: Any,
+    ) -> list[int]:
         """Codes by (topic, partition) of a commit of {("foo", 0): 5}."""
         wanted = tuple(
             OffsetCommitRequestTopic(
@@ -140,9 +171,16 @@ class World:
         answer = self.send(request, version)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
-    def fetch(self, wanted, member_id=None, epoch=-1, version=9, group_id="g"):
+    def fetch(
+        self,
+        wanted: dict[str, list[int]] | None,
+        member_id: str | None = None,
+        epoch: int = -1,
+        version: int = 9,
+        group_id: str = "g",
+    ) -> OffsetFetchResponseGroup:
         """The group's answer to an OffsetFetch of {"foo": [0, 1]}, or of everything (None)."""
-        named = wanted and tuple(
+        named: Any = wanted and tuple(
             OffsetFetchRequestTopics(
                 name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes)
             )
@@ -152,9 +190,10 @@ class World:
             group_id=group_id, member_id=member_id, member_epoch=epoch, topics=named
         )
         (answer,) = self.send(OffsetFetchRequest(groups=(group,)), version).groups
-        return answer
+        result: OffsetFetchResponseGroup = answer
+        return result
 
-    def advance(self, elapsed_ms):
+    def advance(self, elapsed_ms: int) -> None:
         """Time passes, with a tick at every moment that the shard asked for, and few at one moment:
         else it would never end.
         """
@@ -166,18 +205,18 @@ class World:
             self.perform(self.shard.step(Tick(), self.now))
         self.mono_ms = until_ms
 
-    def change_topics(self, changed):
+    def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
         version = self.shard.topics.version + 1
         self.perform(self.shard.step(TopicsChanged(Topics(changed, version)), self.now))
 
-    def crash(self):
+    def crash(self) -> None:
         """The shard is rebuilt from its log."""
         self.shard = recovered(self.log, self.shard)
         self.perform(self.shard.loaded(self.now))
 
 
-def recovered(log, shard):
+def recovered(log: Any, shard: Shard) -> Shard:
     """A shard that read `log`, with the settings and the topics of another."""
     fresh = Shard(shard.settings, shard.topics)
     for record in log:
@@ -185,7 +224,7 @@ def recovered(log, shard):
     return fresh
 
 
-def through_bytes(log):
+def through_bytes(log: list[CoordinatorRecord]) -> Iterator[CoordinatorRecord]:
     """The log as it comes back from a disk."""
     for record in log:
         key = decode_key(encode_key(record.key))
@@ -193,14 +232,16 @@ def through_bytes(log):
         yield CoordinatorRecord(key, value)
 
 
-def compacted(log, keep_tombstones):
+def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[CoordinatorRecord]:
     """Only the last record of each key, where it stood."""
     last = {encode_key(record.key): index for index, record in enumerate(log)}
     kept = sorted(last.values())
     return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
 
 
-def picture(shard):
+def picture(
+    shard: Shard,
+) -> dict[str, Any]:
     """All that is saved, in names that mean the same in every shard."""
     return {
         "groups": {group_id: _saved(group) for group_id, group in shard.ledger.groups.items()},
@@ -208,11 +249,15 @@ def picture(shard):
     }
 
 
-def _saved(group):
+def _saved(
+    group: ClassicGroup | ConsumerGroup,
+) -> Any:
     return group.saved if isinstance(group, ClassicGroup) else _group(group.saved)
 
 
-def _group(saved):
+def _group(
+    saved: ConsumerGroupSavedState,
+) -> dict[str, Any]:
     return {
         "epoch": saved.epoch,
         "metadata_hash": saved.metadata_hash,
@@ -230,7 +275,7 @@ def _group(saved):
     }
 
 
-def _member(member, units):
+def _member(member: ConsumerGroupMember, units: UnitNumbering) -> dict[str, Any]:
     return {
         "said": member.metadata,
         "epoch": member.epoch,
@@ -244,6 +289,8 @@ def _member(member, units):
     }
 
 
-def by_name(grants, units):
+def by_name(
+    grants: Mapping[int, int | None], units: UnitNumbering
+) -> dict[tuple[bytes, int], int | None]:
     """Units under the name that they have everywhere."""
     return {(units.ids[unit >> 32], unit & 0xFFFFFFFF): epoch for unit, epoch in grants.items()}

@@ -2,27 +2,40 @@
 what one uses is in `owned`.
 """
 
-from coordworld import HERE, World, topic_id, topics
+from typing import Any
 
 from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
+from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Subscription, TopicShape
 from apportion.member.assignors.interface import from_wire, to_wire
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.coordworld import HERE, World, topic_id
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (
@@ -44,18 +57,18 @@ class MixedWorld(World):
     whoever still waits.
     """
 
-    def __init__(self, settings=None, known=None):
-        self.answers = {}
+    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
+        self.answers: dict[int, Any] = {}
         self.asked = 0
         super().__init__(settings, known)
 
-    def perform(self, actions):
+    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
         self.answers |= {
             action.ticket: action.body for action in actions if isinstance(action, Reply)
         }
         return super().perform(actions)
 
-    def ask(self, request, version, caller=HERE):
+    def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
         """The ticket of a request; its answer may be there already."""
         self.asked += 1
         ticket = Ticket(self.asked)
@@ -63,26 +76,26 @@ class MixedWorld(World):
         self.perform(self.shard.step(arrived, self.now))
         return ticket
 
-    def send(self, request, version=1, caller=HERE):
+    def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
         return self.answers.pop(self.ask(request, version, caller))
 
-    def forget(self, ticket):
+    def forget(self, ticket: Ticket) -> None:
         """Nobody waits for that answer any more."""
         if self.answers.pop(ticket, None) is None:
             self.perform(self.shard.step(Gone((ticket,)), self.now))
 
-    def crash(self):
+    def crash(self) -> None:
         """The shard is rebuilt from its log, and nobody hears of what was asked."""
         self.answers = {}
         super().crash()
 
-    def group(self):
+    def group(self) -> Any:
         return self.shard.ledger.groups.get("g")
 
 
-def parts_of(places):
+def parts_of(places: set[tuple[str, int]]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """(topic, partition) as classic members write them."""
-    topics = {}
+    topics: dict[str, list[int]] = {}
     for topic, index in sorted(places):
         topics.setdefault(topic, []).append(index)
     return tuple(
@@ -91,7 +104,7 @@ def parts_of(places):
     )
 
 
-def places_of(named):
+def places_of(named: tuple[ConsumerProtocolTopicPartition, ...]) -> set[tuple[str, int]]:
     return {(part.topic, index) for part in named for index in part.partitions}
 
 
@@ -102,20 +115,24 @@ class ConsumerClient:
 
     is_classic = False
 
-    def __init__(self, world, name, wishes, instance_id=None):
+    def __init__(
+        self, world: MixedWorld, name: str, wishes: tuple[str, ...], instance_id: str | None = None
+    ) -> None:
         self.world = world
         self.name = self.member_id = name
         self.wishes = wishes
         self.instance_id = instance_id
         self.lose()
 
-    def lose(self):
+    def lose(self) -> None:
         """It is no member any more, and uses nothing."""
-        self.epoch, self.owned, self.is_news = 0, set(), True
+        self.epoch = 0
+        self.owned: set[tuple[str, int]] = set()
+        self.is_news = True
 
-    def act(self, is_lost=False):
+    def act(self, is_lost: bool = False) -> ConsumerGroupHeartbeatResponse:
         """One heartbeat."""
-        facts = {}
+        facts: dict[str, Any] = {}
         if self.is_news:
             parts = (
                 TopicPartitions(topic_id=topic_id(topic), partitions=(index,))
@@ -138,9 +155,10 @@ class ConsumerClient:
             self.is_news = True
         else:
             self.hear(answer)
-        return answer
+        result: ConsumerGroupHeartbeatResponse = answer
+        return result
 
-    def hear(self, answer):
+    def hear(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         if answer.error_code in (*LOST, Code.GROUP_MAX_SIZE_REACHED):
             self.lose()
             return
@@ -156,14 +174,15 @@ class ConsumerClient:
                 }
                 self.is_news = True
 
-    def leave(self, epoch=-1):
+    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
         """It goes; with -2 for a while."""
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
         )
         answer = self.world.send(request, 1, Caller(self.name, "/h"))
         self.lose()
-        return answer
+        result: ConsumerGroupHeartbeatResponse = answer
+        return result
 
 
 class ClassicClient:
@@ -177,7 +196,15 @@ class ClassicClient:
     is_classic = True
     version = 9
 
-    def __init__(self, world, name, wishes, instance_id=None, is_eager=False, is_old=False):
+    def __init__(
+        self,
+        world: MixedWorld,
+        name: str,
+        wishes: tuple[str, ...],
+        instance_id: str | None = None,
+        is_eager: bool = False,
+        is_old: bool = False,
+    ) -> None:
         self.world = world
         self.name = name
         self.wishes = wishes
@@ -185,21 +212,23 @@ class ClassicClient:
         self.is_eager = is_eager
         self.subscription_version = 0 if is_old else 3
         self.member_id = ""
-        self.waits = None  # ("join" or "sync", ticket)
+        self.waits: tuple[str, Ticket] | None = None  # ("join" or "sync", ticket)
         self.lose()
 
-    def lose(self):
+    def lose(self) -> None:
         """It is not in its generation any more, and uses nothing; it joins again under its id."""
         self.drop_call()
-        self.generation, self.owned, self.next = -1, set(), "join"
+        self.generation = -1
+        self.owned: set[tuple[str, int]] = set()
+        self.next = "join"
 
-    def drop_call(self):
+    def drop_call(self) -> None:
         """Its connection breaks: it waits for nothing."""
         if self.waits is not None:
             self.world.forget(self.waits[1])
         self.waits = None
 
-    def act(self, is_lost=False):
+    def act(self, is_lost: bool = False) -> None:
         """What it waits for, if that has come, then its next request, unless it waits; is_lost: the
         answer does not arrive.
         """
@@ -231,7 +260,7 @@ class ClassicClient:
             self.drop_call()
         self.listen()
 
-    def listen(self):
+    def listen(self) -> None:
         """It hears what it waits for, if that has come."""
         if self.waits is not None and self.waits[1] in self.world.answers:
             (kind, ticket), self.waits = self.waits, None
@@ -247,10 +276,10 @@ class ClassicClient:
                 self.hear_sync(answer)
 
     @property
-    def caller(self):
+    def caller(self) -> Caller:
         return Caller(self.name, "/h")
 
-    def protocols(self):
+    def protocols(self) -> tuple[JoinGroupRequestProtocol, ...]:
         value = ConsumerProtocolSubscription(
             topics=self.wishes,
             owned_partitions=parts_of(self.owned),
@@ -260,7 +289,7 @@ class ClassicClient:
         names = ("cooperative-sticky", "range") if self.is_eager else ("cooperative-sticky",)
         return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
-    def join_request(self):
+    def join_request(self) -> JoinGroupRequest:
         self.said = self.wishes
         return JoinGroupRequest(
             group_id="g",
@@ -272,7 +301,7 @@ class ClassicClient:
             protocols=self.protocols(),
         )
 
-    def sync_request(self):
+    def sync_request(self) -> SyncGroupRequest:
         given = tuple(
             SyncGroupRequestAssignment(member_id=who, assignment=blob)
             for who, blob in self.made.items()
@@ -287,7 +316,7 @@ class ClassicClient:
             assignments=given,
         )
 
-    def hear_join(self, answer):
+    def hear_join(self, answer: JoinGroupResponse) -> None:
         self.member_id, self.generation, self.protocol = (
             answer.member_id,
             answer.generation_id,
@@ -297,11 +326,11 @@ class ClassicClient:
         self.made = self.assign(answer.members) if self.leads and not answer.skip_assignment else {}
         self.next = "sync"
 
-    def cluster(self):
+    def cluster(self) -> dict[str, TopicShape]:
         """The topics as a leader sees them."""
         return {topic.name: TopicShape(topic.partitions) for topic in self.world.shard.topics}
 
-    def assign(self, members):
+    def assign(self, members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]:
         """The assignment that this leader makes, as bytes by member."""
         said = {
             each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1]
@@ -324,7 +353,7 @@ class ClassicClient:
             for who, each in given.items()
         }
 
-    def hear_sync(self, answer):
+    def hear_sync(self, answer: SyncGroupResponse) -> None:
         given = b"" if not answer.assignment else answer.assignment
         told = set()
         if given:
@@ -337,7 +366,7 @@ class ClassicClient:
             "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"
         )
 
-    def hear_code(self, code):
+    def hear_code(self, code: int) -> None:
         if code == Code.REBALANCE_IN_PROGRESS:
             self.next = "join"
         elif code == Code.ILLEGAL_GENERATION:
@@ -348,7 +377,7 @@ class ClassicClient:
         else:
             assert code == Code.NONE, Code(code).name
 
-    def leave(self):
+    def leave(self) -> None:
         """It goes for good, by its id; nobody hears of a static member that goes."""
         self.drop_call()
         if self.instance_id is None and self.member_id:
@@ -357,36 +386,3 @@ class ClassicClient:
             )
             self.world.send(request, 5, self.caller)
         self.lose()
-
-
-def make_world(**settings):
-    """A shard with these settings and a topic foo of four partitions."""
-    settings = {"group_min_session_timeout_ms": 1_000} | settings
-    return MixedWorld(GroupSettings(**settings), topics(foo=4))
-
-
-def classic(world, name, **facts):
-    """A classic client that wants foo."""
-    return ClassicClient(world, name, ("foo",), **facts)
-
-
-def consumer(world, name, **facts):
-    """A client of the consumer protocol that wants foo."""
-    return ConsumerClient(world, name, ("foo",), **facts)
-
-
-def settle(*clients):
-    """Everybody does what its protocol asks for until nothing changes any more."""
-    for _ in range(10):
-        for client in clients:
-            client.act()
-        hands(*clients)
-        clients[0].world.advance(1)
-
-
-def hands(*clients):
-    """{client: partitions of foo that it uses}; no partition is in two hands."""
-    used = {client.name: sorted(index for _, index in client.owned) for client in clients}
-    flat = [index for some in used.values() for index in some]
-    assert len(flat) == len(set(flat)), used
-    return used

@@ -2,8 +2,13 @@
 writes it anew.
 """
 
+from collections.abc import Callable
+from pathlib import Path
 
-def retold(text, play):
+import pytest
+
+
+def retold(text: str, play: Callable[..., list[str]]) -> str:
     """The script with what `play(step)` really says, line for line; a line with "#" is a remark."""
     lines = []
     for line in text.splitlines():
@@ -16,7 +21,7 @@ def retold(text, play):
     return "\n".join(lines) + "\n"
 
 
-def check(script, play, request):
+def check(script: Path, play: Callable[..., list[str]], request: pytest.FixtureRequest) -> None:
     """The script is what was told, or with --rewrite becomes it."""
     told = script.read_text()
     real = retold(told, play)

@@ -2,8 +2,9 @@
 guessed otherwise.
 """
 
+from typing import Any
+
 import pytest
-from coordworld import World, topics
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
@@ -18,17 +19,20 @@ from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from tests.coord.coordworld import World, topics
 
 SHORT_NOTES = GroupSettings(offset_metadata_max_bytes=4)
 
 
 @pytest.fixture
-def world():
+def world() -> World:
     """A shard where foo has two partitions and a note may have four bytes."""
     return World(SHORT_NOTES, known=topics(foo=2))
 
 
-def codes_of_a_commit(world, member_id, epoch, notes):
+def codes_of_a_commit(
+    world: World, member_id: str, epoch: int, notes: dict[int, str]
+) -> dict[int, int]:
     """The codes of a commit of foo with {partition: note}."""
     partitions = tuple(
         OffsetCommitRequestPartition(
@@ -44,7 +48,9 @@ def codes_of_a_commit(world, member_id, epoch, notes):
     return {each.partition_index: each.error_code for each in answered.partitions}
 
 
-def test_a_partition_that_does_not_exist_has_its_own_answer_even_in_a_refused_commit(world):
+def test_a_partition_that_does_not_exist_has_its_own_answer_even_in_a_refused_commit(
+    world: World,
+) -> None:
     unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
     assert codes_of_a_commit(world, "", -1, {0: "", 2: "", -1: ""}) == {
         0: Code.NONE,
@@ -58,7 +64,7 @@ def test_a_partition_that_does_not_exist_has_its_own_answer_even_in_a_refused_co
     assert codes_of_a_commit(world, "ghost", 7, {2: ""}) == {2: unknown}
 
 
-def test_a_note_that_is_too_long_is_found_before_an_epoch_that_is_too_old(world):
+def test_a_note_that_is_too_long_is_found_before_an_epoch_that_is_too_old(world: Any) -> None:
     world.join("a")
     world.join("b")
     now = world.beat("b", world.shard.ledger.groups["g"].saved.members["b"].epoch).member_epoch
@@ -69,13 +75,15 @@ def test_a_note_that_is_too_long_is_found_before_an_epoch_that_is_too_old(world)
     assert codes_of_a_commit(world, "b", now + 1, {0: "12345"}) == {0: stale}
 
 
-def test_a_group_of_nothing_but_offsets_takes_commits_without_an_epoch_from_anybody(world):
+def test_a_group_of_nothing_but_offsets_takes_commits_without_an_epoch_from_anybody(
+    world: World,
+) -> None:
     assert codes_of_a_commit(world, "", -1, {0: ""}) == {0: Code.NONE}
     assert codes_of_a_commit(world, "ghost", -1, {0: ""}) == {0: Code.NONE}
     assert codes_of_a_commit(world, "ghost", 0, {0: ""}) == {0: Code.UNKNOWN_MEMBER_ID}
 
 
-def test_an_offset_of_a_partition_that_does_not_exist_cannot_be_deleted(world):
+def test_an_offset_of_a_partition_that_does_not_exist_cannot_be_deleted(world: World) -> None:
     codes_of_a_commit(world, "", -1, {0: "", 1: ""})
     partitions = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in (1, 2, -1))
     request = OffsetDeleteRequest(
@@ -87,7 +95,7 @@ def test_an_offset_of_a_partition_that_does_not_exist_cannot_be_deleted(world):
     assert list(world.shard.ledger.offsets["g"]["foo"]) == [0]
 
 
-def test_a_description_shows_what_a_member_has_and_has_yet_to_give_up(world):
+def test_a_description_shows_what_a_member_has_and_has_yet_to_give_up(world: World) -> None:
     first = world.join("a").member_epoch
     world.join("b")
     world.beat("a", first)

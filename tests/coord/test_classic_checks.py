@@ -2,9 +2,9 @@
 a peer may not break.
 """
 
+from typing import Any
+
 import pytest
-from classicworld import TOO_LONG, ClassicWorld, Player, ask, seated, subscription
-from coordworld import topics
 
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
@@ -32,6 +32,8 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records.codec import decode_value
 from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated, subscription
+from tests.coord.coordworld import topics
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])
@@ -54,34 +56,39 @@ from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, 
         (LeaveGroupRequest, {}, LeaveGroupResponse(error_code=int(Code.INVALID_GROUP_ID))),
     ],
 )
-def test_no_group_has_such_an_id(kind, facts, answer, group_id):
+def test_no_group_has_such_an_id(
+    kind: type[Any], facts: dict[str, int | str], answer: Any, group_id: str
+) -> None:
     assert ClassicWorld().send(kind(group_id=group_id, **facts), kind.__versions__[-1]) == answer
 
 
-def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in():
+def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None:
     buffer = bytearray(b"metadata assignment")
     world, player = ClassicWorld(), Player("a")
     player.protocols = (("range", memoryview(buffer)[:8]),)
     seated(world, player, memoryview(buffer)[9:])
     buffer[:] = bytes(len(buffer))
+    assert world.group is not None
+    assert world.group.saved is not None
     (member,) = world.group.saved.members
     assert (member.subscription, member.assignment) == (b"metadata", b"assignment")
 
 
-def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once():
+def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
-    ticket = world.ask(player.beating(), 4)
+    ticket: Any = world.ask(player.beating(), 4)
     assert world.actions == [Reply(ticket, HeartbeatResponse())]
 
 
-def test_an_assignment_is_in_the_log_before_anybody_is_told():
+def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
     ask(world, player, player.joining())  # the only member, so there is a new generation at once
     world.ask(player.syncing([(player.member_id, b"new")]), 5)
     append, reply = world.actions
     assert (type(append), type(reply)) == (Append, Reply)
+    assert isinstance(append, Append)
     assert append.records[0] == (
         GroupMetadataKey(group="g"),
         GroupMetadataValue(
@@ -105,7 +112,9 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told():
     )
 
 
-def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands_at_its_top():
+def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands_at_its_top() -> (
+    None
+):
     world = ClassicWorld()
     player = seated(world, Player("a"))
     wrong = LeaveGroupRequest(group_id="g", member_id="x")
@@ -123,10 +132,11 @@ def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands
         world.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1)
         == LeaveGroupResponse()
     )
+    assert world.group is not None
     assert world.group.is_empty()
 
 
-def test_a_member_that_believes_in_another_protocol_gets_no_assignment():
+def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
     for player.protocol_type, player.protocol, code in (
@@ -137,7 +147,7 @@ def test_a_member_that_believes_in_another_protocol_gets_no_assignment():
         assert ask(world, player, player.syncing(), 5).error_code == code
 
 
-def deleted(world):
+def deleted(world: ClassicWorld) -> tuple[int, list[int]]:
     """The codes of an OffsetDelete of foo-0 and bar-0."""
     partition = (OffsetDeleteRequestPartition(partition_index=0),)
     wanted = tuple(
@@ -161,8 +171,8 @@ def deleted(world):
     ],
 )
 def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
-    protocol_type, said, answer
-):
+    protocol_type: str, said: bytes, answer: tuple[int, list[int]]
+) -> None:
     world, player = ClassicWorld(known=topics(foo=1, bar=1)), Player("a")
     player.protocol_type, player.protocols = protocol_type, (("range", said),)
     seated(world, player)
@@ -171,7 +181,7 @@ def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
     assert deleted(world) == (0, [0, 0])
 
 
-def test_groups_are_listed_by_their_states_and_types():
+def test_groups_are_listed_by_their_states_and_types() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
     world.commit(-1, {("foo", 0): 1}, group_id="simple")
@@ -181,8 +191,13 @@ def test_groups_are_listed_by_their_states_and_types():
     )
     simple = ListedGroup(group_id="simple", group_state="Empty", group_type="classic")
 
-    def listed(states=(), types=()):
-        return world.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups
+    def listed(
+        states: tuple[str, ...] = (), types: tuple[str, ...] = ()
+    ) -> tuple[ListedGroup, ...]:
+        result: tuple[ListedGroup, ...] = world.send(
+            ListGroupsRequest(states_filter=states, types_filter=types), 5
+        ).groups
+        return result
 
     assert listed(types=("Classic",)) == (classic, simple)
     assert listed(types=("classic",), states=("stable ",)) == (classic,)
@@ -191,7 +206,7 @@ def test_groups_are_listed_by_their_states_and_types():
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
 
 
-def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group():
+def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group() -> None:
     world = ClassicWorld()
     world.commit(-1, {("foo", 0): 1}, group_id="simple")
     world.join("m", group_id="new")
@@ -210,7 +225,7 @@ def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_gro
     assert found == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
 
 
-def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody():
+def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:
     shard = Shard(GroupSettings(), Topics())
     beat = Arrived(
         Ticket(1),
@@ -226,13 +241,13 @@ def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody():
         Caller("a", "/h"),
         bytes(16),
     )
-    assert shard.step(beat, Instant(0, 0)) == [Reply(1, HeartbeatResponse())]
+    assert shard.step(beat, Instant(0, 0)) == [Reply(Ticket(1), HeartbeatResponse())]
     assert shard.step(sync, Instant(0, 0)) == [
-        Reply(2, SyncGroupResponse(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS)))
+        Reply(Ticket(2), SyncGroupResponse(error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS)))
     ]
 
 
-def test_a_group_that_a_very_old_broker_saved_lives_on():
+def test_a_group_that_a_very_old_broker_saved_lives_on() -> None:
     world = ClassicWorld()
     value = bytes.fromhex(
         "0000"  # version 0: no rebalance timeout, no instance
@@ -251,6 +266,7 @@ def test_a_group_that_a_very_old_broker_saved_lives_on():
     key = GroupMetadataKey(group="g")
     world.log = [records.classic_group("g", decode_value(key, value))]
     world.crash()
+    assert world.group is not None
     (member,) = world.group.live.members.values()
     assert (member.session_timeout_ms, member.rebalance_timeout_ms, member.assignment) == (
         10_000,
@@ -264,7 +280,9 @@ def test_a_group_that_a_very_old_broker_saved_lives_on():
 
 
 @pytest.mark.parametrize(("saved_ms", "revived_ms"), [(-1, 10_000), (0, 0), (1, 1)])
-def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(saved_ms, revived_ms):
+def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
+    saved_ms: int, revived_ms: int
+) -> None:
     world = ClassicWorld()
     member = MemberMetadata(member_id="m", rebalance_timeout=saved_ms, session_timeout=10_000)
     value = GroupMetadataValue(
@@ -272,6 +290,7 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(sa
     )
     world.log = [records.classic_group("g", value)]
     world.crash()
+    assert world.group is not None
     assert world.group.live.rebalance_timeout_ms() == revived_ms
 
 
@@ -284,14 +303,18 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(sa
         (0, {"group_instance_id": "i"}, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_commit_to_a_group_without_members(epoch, facts, code):
+def test_who_may_commit_to_a_group_without_members(
+    epoch: int, facts: dict[str, str], code: Code
+) -> None:
     world = ClassicWorld()
     player = Player("a")
     ask(world, player, player.joining())  # it is given an id, and there is a group
     assert world.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
-def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_protocol_comes():
+def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_protocol_comes() -> (
+    None
+):
     world = ClassicWorld()
     player = seated(world, Player("a"))
     beat = ConsumerGroupHeartbeatRequest(
@@ -314,10 +337,11 @@ def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_prot
     seated(world, player)
     assert [record.key.__key__ for record in world.log[written:]] == [6, 3, 2, 2]
     world.crash()
+    assert world.group is not None
     assert (world.group.state_name(), world.group.live.generation) == ("Stable", 1)
 
 
-def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again():
+def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
     world, player = ClassicWorld(), Player("a")
     ask(world, player, player.joining())
     world.ask(player.joining(), 9)
@@ -329,6 +353,7 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again():
         SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)),
         written,
     )
+    assert world.group is not None
     assert (world.group.state_name(), world.group.live.members[player.member_id].assignment) == (
         "PreparingRebalance",
         b"",

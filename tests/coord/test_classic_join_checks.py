@@ -1,19 +1,21 @@
 """JoinGroup of classic members: refusals, new member ids, and limits."""
 
+from typing import Any
+
 import pytest
-from classicworld import TOO_LONG, ClassicWorld, Player, ask, seated
 
 from apportion.coord.classic.join import new_member_id
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated
 
 
 @pytest.mark.parametrize(
     ("session_ms", "code"), [(5_999, 26), (6_000, 79), (1_800_000, 79), (1_800_001, 26), (-1, 26)]
 )
-def test_a_session_is_neither_too_short_nor_too_long(session_ms, code):
+def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int) -> None:
     player = Player("a")
     player.session_ms = session_ms
     assert ask(ClassicWorld(), player, player.joining()).error_code == code
@@ -32,71 +34,80 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms, code):
     ],
 )
 def test_a_join_that_no_record_could_hold_or_no_group_grant_is_refused_and_makes_no_group(
-    changes, code
-):
+    changes: dict[str, str | tuple[tuple[str, bytes], tuple[str, bytes]]], code: Code
+) -> None:
     world, player = ClassicWorld(), Player("a")
     for name, value in changes.items():
         setattr(player, name, value)
     answer = ask(world, player, player.joining())
+    assert answer is not None
     assert (answer.error_code, bool(world.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
 
 
-def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_one():
+def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_one() -> None:
     world, player = ClassicWorld(), Player("a")
     player.member_id = "me"
-    refused = {"error_code": int(Code.UNKNOWN_MEMBER_ID), "generation_id": -1, "member_id": "me"}
+    refused: dict[str, Any] = {
+        "error_code": int(Code.UNKNOWN_MEMBER_ID),
+        "generation_id": -1,
+        "member_id": "me",
+    }
     assert ask(world, player, player.joining(), 9) == JoinGroupResponse(
         protocol_name=None, **refused
     )
     assert ask(world, player, player.joining(), 6) == JoinGroupResponse(protocol_name="", **refused)
 
 
-def test_a_new_id_is_the_clients_name_and_a_uuid():
+def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
     assert (
         new_member_id("rdkafka", bytes(range(16))) == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
     )
     assert new_member_id("i", b"\xff" * 16) == "i-ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 
-def test_a_protocol_that_is_named_twice_counts_once():
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
     world, player, other = ClassicWorld(), Player("a"), Player("b")
     player.protocols = (("range", b"first"), ("range", b"second"))
     seated(world, player)
+    assert world.group is not None
+    assert world.group.saved is not None
     assert world.group.saved.members[0].subscription == b"first"
     assert ask(world, other, other.joining()).error_code == Code.MEMBER_ID_REQUIRED
 
 
-def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way():
+def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> None:
     world = ClassicWorld(GroupSettings(group_max_size=150))
     players = [Player(f"p{number}") for number in range(151)]
     for player in players:
         ask(world, player, player.joining())
+    assert world.group is not None
     assert list(world.group.live.pending_joins) == [player.member_id for player in players[1:]]
     first, last = (ask(world, player, player.joining()) for player in (players[0], players[-1]))
+    assert first is not None
     assert (first.error_code, last) == (Code.UNKNOWN_MEMBER_ID, None)
 
 
-def test_a_small_group_hands_out_a_hundred_ids():
+def test_a_small_group_hands_out_a_hundred_ids() -> None:
     world = ClassicWorld(GroupSettings(group_max_size=1))
     for number in range(101):
         player = Player(f"p{number}")
         ask(world, player, player.joining())
+    assert world.group is not None
     assert len(world.group.live.pending_joins) == 100
 
 
-def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_behind():
+def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_behind() -> None:
     world, player = ClassicWorld(), Player("a")
     ask(world, player, player.joining())
     world.advance(9_999)
+    assert world.group is not None
     assert list(world.group.live.pending_joins) == [player.member_id]
     world.advance(1)
-    assert (
-        world.group.live.pending_joins,
-        world.shard.wake_at() is None or world.shard.wake_at() > 100_000,
-    ) == ({}, True)
+    wake_ms = world.shard.wake_at()
+    assert (world.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
 
 
-def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is():
+def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
     world, player = ClassicWorld(), Player("a")
     world.join("m")
     world.beat("m", -1)
@@ -106,15 +117,18 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is():
     assert (len(world.log), world.group) == (written, None)
 
 
-def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_are_away():
+def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_are_away() -> None:
     world, a, b = ClassicWorld(), Player("a"), Player("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
     seated(world, a)
     ask(world, b, b.joining())
     world.ask(b.joining(), 9)
     world.advance(11)  # "a" was too late for this generation
+    assert world.group is not None
     assert world.group.live.generation == 2
     world.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
     world.advance(20)
     assert world.group.state_name() == "PreparingRebalance"
-    assert world.shard.wake_at() - world.mono_ms > 900
+    wake_ms = world.shard.wake_at()
+    assert wake_ms is not None
+    assert wake_ms - world.mono_ms > 900

@@ -2,8 +2,8 @@
 forgotten, nothing hangs.
 """
 
-from classicworld import ClassicWorld, Player
-from coordworld import compacted, picture, recovered, through_bytes, topics
+from typing import Any
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -15,6 +15,8 @@ from apportion.machine import Ticket
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.coord.classicworld import ClassicWorld, Player
+from tests.coord.coordworld import compacted, picture, recovered, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
 SPOKEN = st.sampled_from(
@@ -39,7 +41,7 @@ class Barrier(RuleBasedStateMachine):
         limit=st.sampled_from([100, 100, 100, 3]),
         rebalance_ms=st.sampled_from([20_000, 20_000, 0]),
     )
-    def begin(self, delay_ms, limit, rebalance_ms):
+    def begin(self, delay_ms: int, limit: int, rebalance_ms: int) -> None:
         self.world = ClassicWorld(
             GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
             topics(foo=3),
@@ -49,10 +51,11 @@ class Barrier(RuleBasedStateMachine):
             self.players[number].instance_id = f"i{number}"
         for player in self.players:
             player.rebalance_ms = rebalance_ms
-        self.waiting = {}  # ticket -> player
-        self.requests = {}  # ticket -> what it asked: who lies since is not meant by the answer
-        self.spent = set()
-        self.given = {}  # (generation, member id) -> assignment
+        self.waiting: dict[Ticket, Player] = {}  # ticket -> player
+        # ticket -> what it asked: who lies since is not meant by the answer
+        self.requests: dict[int, Any] = {}
+        self.spent: set[int] = set()
+        self.given: dict[tuple[int, str], bytes] = {}  # (generation, member id) -> assignment
         self.assignments = 0
 
     @rule(
@@ -61,14 +64,14 @@ class Barrier(RuleBasedStateMachine):
         names=SPOKEN,
         rebalance_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
     )
-    def join(self, which, version, names, rebalance_ms):
+    def join(self, which: int, version: int, names: tuple[str, ...], rebalance_ms: int) -> None:
         player = self.players[which]
         player.rebalance_ms, player.version = rebalance_ms, version
         player.protocols = tuple((name, f"{player.name} {name}".encode()) for name in names)
         self.ask(player, player.joining(), version)
 
     @rule(which=PLAYERS, is_half=st.booleans())
-    def sync(self, which, is_half):
+    def sync(self, which: int, is_half: bool) -> None:
         player, group = self.players[which], self.world.group
         self.assignments += 1
         members = [] if group is None else list(group.live.members)
@@ -79,7 +82,7 @@ class Barrier(RuleBasedStateMachine):
         self.ask(player, player.syncing(given), 5)
 
     @rule(which=st.lists(PLAYERS, min_size=1, max_size=5, unique=True), rounds=st.integers(1, 4))
-    def obey(self, which, rounds):
+    def obey(self, which: list[int], rounds: int) -> None:
         """These do what an honest client does next, several times: they join until they are in a
         generation, and sync.
         """
@@ -108,29 +111,29 @@ class Barrier(RuleBasedStateMachine):
             self.wait(100)
 
     @rule(which=PLAYERS)
-    def beat(self, which):
+    def beat(self, which: int) -> None:
         self.ask(self.players[which], self.players[which].beating(), 4)
 
     @rule(which=PLAYERS)
-    def leave(self, which):
+    def leave(self, which: int) -> None:
         self.ask(self.players[which], self.players[which].leaving(), 5)
 
     @rule(instances=st.lists(st.sampled_from(["i0", "i1", "i2"]), min_size=1, max_size=3))
-    def send_away(self, instances):
+    def send_away(self, instances: list[str]) -> None:
         members = tuple(
             MemberIdentity(member_id="", group_instance_id=instance) for instance in instances
         )
         self.ask(self.players[0], LeaveGroupRequest(group_id="g", members=members), 5)
 
     @rule(which=PLAYERS, joins=st.booleans())
-    def start_again(self, which, joins):
+    def start_again(self, which: int, joins: bool) -> None:
         player = self.players[which]
         player.member_id, player.generation = "", -1
         if joins:
             self.ask(player, player.joining(), player.version)
 
     @rule(which=PLAYERS, other=PLAYERS)
-    def lie(self, which, other):
+    def lie(self, which: int, other: int) -> None:
         """The one speaks as the other from now on."""
         self.players[which].member_id, self.players[which].generation = (
             self.players[other].member_id,
@@ -138,7 +141,7 @@ class Barrier(RuleBasedStateMachine):
         )
 
     @rule(which=PLAYERS)
-    def commit(self, which):
+    def commit(self, which: int) -> None:
         player = self.players[which]
         self.world.commit(
             player.generation,
@@ -149,18 +152,18 @@ class Barrier(RuleBasedStateMachine):
         self.world.heard.clear()
 
     @rule(which=PLAYERS)
-    def hang_up(self, which):
+    def hang_up(self, which: int) -> None:
         gone = [ticket for ticket, player in self.waiting.items() if player is self.players[which]]
         self.world.hang_up(*gone)
         self.drop(gone)
 
     @rule(elapsed_ms=st.sampled_from([1, 100, 6_000, 10_000, 20_000, 300_000]))
-    def wait(self, elapsed_ms):
+    def wait(self, elapsed_ms: Any) -> None:
         self.world.advance(elapsed_ms)
         self.listen()
 
     @rule(limit=st.sampled_from([100, 100, 100, 2]))
-    def crash(self, limit):
+    def crash(self, limit: int) -> None:
         """All connections are lost; the next life may have another limit."""
         self.drop(list(self.waiting))
         self.world.shard.settings = GroupSettings(group_max_size=limit)
@@ -168,20 +171,20 @@ class Barrier(RuleBasedStateMachine):
         self.listen()
 
     @rule(keeps_tombstones=st.booleans())
-    def clean(self, keeps_tombstones):
+    def clean(self, keeps_tombstones: bool) -> None:
         self.world.log = compacted(self.world.log, keeps_tombstones)
 
-    def ask(self, player, request, version):
+    def ask(self, player: Player, request: Any, version: int) -> None:
         ticket = self.world.ask(request, version, player.name)
         self.waiting[ticket], self.requests[ticket] = player, request
         self.listen()
 
-    def drop(self, tickets):
+    def drop(self, tickets: list[Ticket]) -> None:
         for ticket in tickets:
             del self.waiting[ticket]
             self.spent.add(ticket)
 
-    def listen(self):
+    def listen(self) -> None:
         """Everybody takes what it was told."""
         heard, self.world.heard = self.world.heard, []
         for ticket, answer in heard:
@@ -198,7 +201,7 @@ class Barrier(RuleBasedStateMachine):
                 assert self.given.setdefault(key, bytes(answer.assignment)) == answer.assignment
 
     @invariant()
-    def replay_equals_saved(self):
+    def replay_equals_saved(self) -> None:
         log, shard = self.world.log, self.world.shard
         live = picture(shard)
         assert picture(recovered(through_bytes(log), shard)) == live
@@ -206,7 +209,7 @@ class Barrier(RuleBasedStateMachine):
             assert picture(recovered(compacted(log, keeps_tombstones), shard)) == live
 
     @invariant()
-    def a_settled_group_is_saved_as_it_is(self):
+    def a_settled_group_is_saved_as_it_is(self) -> None:
         group = self.world.group
         if group is not None and group.live.state in (
             ClassicGroupState.STABLE,
@@ -215,7 +218,7 @@ class Barrier(RuleBasedStateMachine):
             assert group.to_record().value == group.saved
 
     @invariant()
-    def the_counters_are_true(self):
+    def the_counters_are_true(self) -> None:
         group = self.world.group
         if group is None:
             return
@@ -234,7 +237,7 @@ class Barrier(RuleBasedStateMachine):
         )
 
     @invariant()
-    def who_waits_waits_for_something(self):
+    def who_waits_waits_for_something(self) -> None:
         group = self.world.group
         members = [] if group is None else group.live.members.values()
         for member in members:
@@ -255,7 +258,7 @@ class Barrier(RuleBasedStateMachine):
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 
-    def teardown(self):
+    def teardown(self) -> None:
         """Where all fall silent, everybody is answered, the group is empty, and nothing is left to
         wait for.
         """

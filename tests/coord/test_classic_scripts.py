@@ -21,16 +21,16 @@ Steps:
     offsets                         what the group has committed
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
-from classicworld import ClassicWorld, Player
-from coordworld import topic_id, topics
-from scripted import check
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
+from apportion.machine import Ticket
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
@@ -46,6 +46,9 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.coord.classicworld import ClassicWorld, Player
+from tests.coord.coordworld import topic_id, topics
+from tests.coord.scripted import check
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS
@@ -54,13 +57,13 @@ assert SCRIPTS
 class Story:
     """One script being played."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.world = ClassicWorld(known=topics(foo=1))
-        self.players = {}
-        self.names = {}  # member id -> what the story calls it
-        self.waiting = {}  # ticket -> name
+        self.players: dict[str, Player] = {}
+        self.names: dict[str, str] = {}  # member id -> what the story calls it
+        self.waiting: dict[Ticket, str] = {}  # ticket -> name
 
-    def play(self, line):
+    def play(self, line: str) -> list[str]:
         """What the shard says to one step."""
         before = len(self.world.notes)
         match line.split():
@@ -99,7 +102,7 @@ class Story:
                 self.act(self.player(name), words)
         return [f"# {note}" for note in self.world.notes[before:]] + self.news()
 
-    def act(self, player, words):
+    def act(self, player: Player, words: list[str]) -> None:
         """One step of a client."""
         match words:
             case ["knocks"]:
@@ -119,11 +122,11 @@ class Story:
                 player.member_id, player.generation = "", -1
             case ["syncs", *given]:
                 known = {name: member_id for member_id, name in self.names.items()}
-                words = [word.partition("=") for word in given[1:]]
+                shares = [word.partition("=") for word in given[1:]]
                 self.ask(
                     player.name,
                     player.syncing(
-                        [(known.get(name, name), said.encode()) for name, _, said in words]
+                        [(known.get(name, name), said.encode()) for name, _, said in shares]
                     ),
                     5,
                 )
@@ -143,7 +146,7 @@ class Story:
             case _:
                 raise AssertionError(f"no such step: {words}")
 
-    def wish(self, player, wishes):
+    def wish(self, player: Player, wishes: list[str]) -> None:
         """How the player joins from now on."""
         while wishes:
             word, *wishes = wishes
@@ -168,16 +171,16 @@ class Story:
                 case _:
                     raise AssertionError(f"no such wish: {word}")
 
-    def player(self, name):
+    def player(self, name: str) -> Player:
         if name not in self.players:
             self.players[name] = Player(name)
         return self.players[name]
 
-    def ask(self, name, request, version):
+    def ask(self, name: str, request: Any, version: int) -> None:
         ticket = self.world.ask(request, version, name)
         self.waiting[ticket] = name
 
-    def news(self):
+    def news(self) -> list[str]:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
         group = self.world.group
@@ -197,15 +200,15 @@ class Story:
         self.told = dict(self.waiting)
         return lines + [f"{name} waits" for name in fresh]
 
-    told = ()
+    told: Mapping[Ticket, str] = {}
 
-    def name(self, member_id, name):
+    def name(self, member_id: str, name: str) -> None:
         """Ids are called by the name of whom they were given to, with a ' for each id before."""
         if member_id and member_id not in self.names:
             lives = sum(known.rstrip("'") == name for known in self.names.values())
             self.names[member_id] = name + "'" * lives
 
-    def words(self, answer):
+    def words(self, answer: Any) -> str:
         """An answer in a few words."""
         code = getattr(answer, "error_code", 0)
         if isinstance(answer, JoinGroupResponse):
@@ -236,10 +239,10 @@ class Story:
             return Code(answer.topics[0].partitions[0].error_code).name
         return Code(code).name
 
-    def called(self, member_id):
+    def called(self, member_id: str) -> str:
         return self.names.get(member_id, member_id or "nobody")
 
-    def offsets(self):
+    def offsets(self) -> list[str]:
         """What the group has committed."""
         by_topic = self.world.shard.ledger.offsets.get("g", {})
         lines = [
@@ -249,7 +252,7 @@ class Story:
         ]
         return lines or ["nothing"]
 
-    def show(self):
+    def show(self) -> list[str]:
         """The group as it is now, and as its log has it."""
         group = self.world.group
         if group is None:
@@ -269,6 +272,7 @@ class Story:
             )
         if live.pending_joins:
             lines.append(f"  expects {' '.join(map(self.called, live.pending_joins))}")
+        assert saved is not None
         members = " ".join(
             f"{self.called(each.member_id)}={bytes(each.assignment).decode() or 'nothing'}"
             for each in saved.members
@@ -278,7 +282,7 @@ class Story:
             f"  saved: generation {saved.generation} of {saved.protocol}, {members or 'nobody'}",
         ]
 
-    def describe(self):
+    def describe(self) -> list[str]:
         """The group as an administrator sees it."""
         (group,) = self.world.send(DescribeGroupsRequest(groups=("g",)), 6).groups
         self.world.heard.clear()
@@ -299,7 +303,7 @@ class Story:
         return lines
 
 
-def committing(player):
+def committing(player: Player) -> OffsetCommitRequest:
     """A commit of foo-0 by the player."""
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=1, committed_metadata=""
@@ -316,5 +320,7 @@ def committing(player):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_story_of_a_classic_group_goes_as_it_is_told(script, request):
+def test_a_story_of_a_classic_group_goes_as_it_is_told(
+    script: Path, request: pytest.FixtureRequest
+) -> None:
     check(script, Story().play, request)

@@ -2,8 +2,16 @@
 what they may commit.
 """
 
+from typing import Any
+
 import pytest
-from classic_requests import (
+
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.coord.classic_requests import (
     assignment,
     beat,
     join,
@@ -13,23 +21,26 @@ from classic_requests import (
     sync,
     world_with_one_consumer,
 )
-from coordworld import topic_id, topics
-from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient
-
-from apportion.errors import Code
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.join_group import JoinGroupResponse
-from apportion.wire.messages.leave_group import LeaveGroupRequest
-from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.coord.coordworld import topic_id, topics
+from tests.coord.mixedworld import (
+    REBALANCE_MS,
+    SESSION_MS,
+    ClassicClient,
+    ConsumerClient,
+    MixedWorld,
+)
 
 
 @pytest.fixture
-def world():
-    return world_with_one_consumer()
+def world() -> MixedWorld:
+    result: MixedWorld = world_with_one_consumer()
+    return result
 
 
 @pytest.mark.parametrize("said_version", [0, 1, 2, 3])
-def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(world, said_version):
+def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(
+    world: Any, said_version: int
+) -> None:
     joined = join(world, said=subscription(said_version), names=("range", "roundrobin"))
     assert joined == JoinGroupResponse(
         generation_id=3,
@@ -53,13 +64,17 @@ def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(w
     assert beat(world, 3) == Code.NONE
 
 
-def test_a_subscription_of_a_newer_version_is_answered_in_the_newest_known(world):
+def test_a_subscription_of_a_newer_version_is_answered_in_the_newest_known(
+    world: MixedWorld,
+) -> None:
     said = b"\0\x63" + subscription()[2:] + b"more"
     assert join(world, said=said).error_code == Code.NONE
     assert sync(world, 3).assignment == assignment(3)
 
 
-def test_a_member_is_not_sent_to_join_again_before_all_that_it_waits_for_is_free(world):
+def test_a_member_is_not_sent_to_join_again_before_all_that_it_waits_for_is_free(
+    world: Any,
+) -> None:
     world.change_topics(topics(foo=6))
     d = ConsumerClient(world, "d", ("foo",))
     for client in (d, world.c, world.c, d):
@@ -78,7 +93,7 @@ def test_a_member_is_not_sent_to_join_again_before_all_that_it_waits_for_is_free
     assert (len(free), sync(world, generation).assignment) == (2, assignment(3, *free))
 
 
-def test_a_member_is_sent_to_join_again_when_its_group_goes_on(world):
+def test_a_member_is_sent_to_join_again_when_its_group_goes_on(world: MixedWorld) -> None:
     generation = join(world).generation_id
     assert sync(world, generation).error_code == Code.NONE
     assert beat(world, generation) == Code.NONE
@@ -87,7 +102,9 @@ def test_a_member_is_sent_to_join_again_when_its_group_goes_on(world):
     assert join(world).generation_id == generation + 1
 
 
-def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_until_then(world):
+def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_until_then(
+    world: Any,
+) -> None:
     m = ClassicClient(world, "m", ("foo",))
     world.c.leave()
     for _ in range(4):
@@ -112,7 +129,9 @@ def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_
     assert (m.generation, len(m.owned), m.next) == (generation + 1, 2, "beat")
 
 
-def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_back(world):
+def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_back(
+    world: MixedWorld,
+) -> None:
     answer = join(world, "")
     assert (answer.error_code, bool(answer.member_id), members(world)) == (
         Code.MEMBER_ID_REQUIRED,
@@ -126,13 +145,15 @@ def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_b
 
 
 @pytest.mark.parametrize("rack", [None, "r1"])
-def test_a_subscription_with_or_without_a_rack_is_heard(world, rack):
+def test_a_subscription_with_or_without_a_rack_is_heard(
+    world: MixedWorld, rack: str | None
+) -> None:
     """KAFKA-20778."""
     assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
     assert world.group().saved.members["m"].metadata.rack_id == rack
 
 
-def test_members_leave_in_a_batch_with_one_new_epoch(world):
+def test_members_leave_in_a_batch_with_one_new_epoch(world: MixedWorld) -> None:
     static = join(world, "", group_instance_id="i1").member_id
     for member_id in ("m", "n"):
         join(world, member_id)
@@ -153,7 +174,7 @@ def test_members_leave_in_a_batch_with_one_new_epoch(world):
     assert members(world) == ["c"]
 
 
-def test_a_classic_member_has_its_own_session(world):
+def test_a_classic_member_has_its_own_session(world: MixedWorld) -> None:
     join(world)
     sync(world, 3)
     world.advance(SESSION_MS - 1)
@@ -165,7 +186,7 @@ def test_a_classic_member_has_its_own_session(world):
     assert world.notes == ["group g: member m was silent for too long and is gone"]
 
 
-def alive_until(world, at_ms, generation):
+def alive_until(world: Any, at_ms: int, generation: int) -> bool:
     """The member beats until `at_ms`, so that its session does not end; True if it is there
     then.
     """
@@ -177,7 +198,9 @@ def alive_until(world, at_ms, generation):
     return "m" in members(world)
 
 
-def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_timeout(world):
+def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_timeout(
+    world: MixedWorld,
+) -> None:
     join(world)
     assert alive_until(world, REBALANCE_MS - 1, 3)
     assert not alive_until(world, REBALANCE_MS, 3)
@@ -185,8 +208,8 @@ def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_time
 
 
 def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_was_told_first(
-    world,
-):
+    world: MixedWorld,
+) -> None:
     join(world)
     sync(world, 3)
     join(world, "n", session_timeout_ms=60_000, rebalance_timeout_ms=60_000)
@@ -196,7 +219,7 @@ def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_
     assert world.notes == ["group g: member m took too long to join again and is gone"]
 
 
-def test_a_member_that_does_its_part_is_due_nothing_but_signs_of_life(world):
+def test_a_member_that_does_its_part_is_due_nothing_but_signs_of_life(world: Any) -> None:
     m = ClassicClient(world, "m", ("foo",))
     while world.mono_ms < 4 * REBALANCE_MS:
         world.advance(SESSION_MS // 2)
@@ -205,7 +228,7 @@ def test_a_member_that_does_its_part_is_due_nothing_but_signs_of_life(world):
     assert (len(m.owned), world.notes) == (2, [])
 
 
-def test_deadlines_begin_anew_after_a_crash(world):
+def test_deadlines_begin_anew_after_a_crash(world: MixedWorld) -> None:
     join(world)
     world.advance(SESSION_MS - 1)
     world.crash()
@@ -213,14 +236,14 @@ def test_deadlines_begin_anew_after_a_crash(world):
     assert beat(world, 3) == Code.NONE
 
 
-def test_new_partitions_are_heard_of_in_a_classic_heartbeat(world):
+def test_new_partitions_are_heard_of_in_a_classic_heartbeat(world: MixedWorld) -> None:
     join(world)
     sync(world, 3)
     world.change_topics(topics(foo=6))
     assert (beat(world, 3), world.group().saved.epoch) == (Code.REBALANCE_IN_PROGRESS, 4)
 
 
-def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
+def test_commits_and_fetches_of_classic_members_follow_their_generation(world: Any) -> None:
     world.c.leave()
     m = ClassicClient(world, "m", ("foo",))
     for _ in range(4):
@@ -254,7 +277,7 @@ def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
     assert codes == [Code.NONE, Code.ILLEGAL_GENERATION, Code.STALE_MEMBER_EPOCH]
 
 
-def test_a_description_tells_the_members_kinds(world):
+def test_a_description_tells_the_members_kinds(world: MixedWorld) -> None:
     join(world)
     (group,) = world.send(ConsumerGroupDescribeRequest(group_ids=("g",)), 1).groups
     assert [(member.member_id, member.member_type) for member in group.members] == [
@@ -263,7 +286,9 @@ def test_a_description_tells_the_members_kinds(world):
     ]
 
 
-def test_a_static_place_changes_its_protocol_without_having_been_released(world):
+def test_a_static_place_changes_its_protocol_without_having_been_released(
+    world: MixedWorld,
+) -> None:
     first = join(world, "", group_instance_id="i1")
     second = world.join("d", instance_id="i1")
     assert (second.error_code, beat(world, first.generation_id, first.member_id, "i1")) == (
@@ -278,7 +303,9 @@ def test_a_static_place_changes_its_protocol_without_having_been_released(world)
     assert world.group().saved.members[third.member_id].is_classic
 
 
-def test_a_member_that_speaks_the_new_protocol_is_no_classic_one_any_more(world):
+def test_a_member_that_speaks_the_new_protocol_is_no_classic_one_any_more(
+    world: MixedWorld,
+) -> None:
     joined = join(world)
     sync(world, 3)
     assert world.beat("m", joined.generation_id).error_code == Code.NONE
@@ -290,7 +317,7 @@ def test_a_member_that_speaks_the_new_protocol_is_no_classic_one_any_more(world)
     assert "m" in members(world)  # with the session of its new protocol
 
 
-def test_topics_that_are_gone_are_not_given(world):
+def test_topics_that_are_gone_are_not_given(world: Any) -> None:
     join(world)
     for client in (world.c, world.c):
         client.act()

@@ -1,20 +1,27 @@
 """Requests of classic members that a consumer group refuses."""
 
 from time import process_time
+from typing import Any
 
 import pytest
-from classic_requests import beat, join, sync, world_with_one_consumer
-from coordworld import topics
-from mixedworld import ConsumerClient, MixedWorld
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
+from tests.coord.classic_requests import (
+    beat,
+    join,
+    sync,
+    world_with_one_consumer,
+)
+from tests.coord.coordworld import topics
+from tests.coord.mixedworld import ConsumerClient, MixedWorld
 
 
 @pytest.fixture
-def world():
-    return world_with_one_consumer()
+def world() -> MixedWorld:
+    result: MixedWorld = world_with_one_consumer()
+    return result
 
 
 @pytest.mark.parametrize(
@@ -32,7 +39,9 @@ def world():
         ({"member_id": "x" * 40_000}, Code.INVALID_REQUEST),
     ],
 )
-def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code):
+def test_a_join_that_cannot_be_is_refused_and_changes_nothing(
+    world: MixedWorld, facts: dict[str, Any], code: Code
+) -> None:
     join(world, "", group_instance_id="i1")
     before = len(world.log)
     answer = join(world, **facts)
@@ -42,7 +51,9 @@ def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code
     assert len(world.log) == before
 
 
-def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(world):
+def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(
+    world: MixedWorld,
+) -> None:
     assert (
         join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
     )
@@ -52,7 +63,9 @@ def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(
     )
 
 
-def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(world):
+def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(
+    world: MixedWorld,
+) -> None:
     began = process_time()
     assert (
         join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
@@ -64,7 +77,7 @@ def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols
     assert process_time() - began < took
 
 
-def test_a_full_group_takes_nobody_but_its_members():
+def test_a_full_group_takes_nobody_but_its_members() -> None:
     world = MixedWorld(GroupSettings(group_consumer_max_size=1), topics(foo=4))
     ConsumerClient(world, "c", ("foo",)).act()
     assert join(world).error_code == Code.GROUP_MAX_SIZE_REACHED
@@ -85,13 +98,15 @@ def test_a_full_group_takes_nobody_but_its_members():
         (3, "m", {}, Code.REBALANCE_IN_PROGRESS),
     ],
 )
-def test_syncs_are_refused_in_the_order_of_kafka(world, generation, member_id, facts, code):
+def test_syncs_are_refused_in_the_order_of_kafka(
+    world: MixedWorld, generation: int, member_id: str, facts: dict[str, Any], code: Code
+) -> None:
     join(world)
     join(world, "", group_instance_id="i1")
     assert sync(world, generation, member_id, **facts).error_code == code
 
 
-def test_heartbeats_are_refused_in_the_order_of_kafka(world):
+def test_heartbeats_are_refused_in_the_order_of_kafka(world: MixedWorld) -> None:
     join(world)
     join(world, "", group_instance_id="i1")
     asked = [

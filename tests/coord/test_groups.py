@@ -2,8 +2,9 @@
 silent.
 """
 
+from typing import Any
+
 import pytest
-from coordworld import HERE, World, parts, said, topic_id, topics
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.heartbeat_api import new_member_id
@@ -21,14 +22,16 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
+from tests.coord.coordworld import HERE, World, parts, said, topic_id, topics
 
 
-def epochs(world):
-    saved = world.shard.ledger.groups["g"].saved
+def epochs(world: World) -> tuple[int, int]:
+    saved: Any = world.shard.ledger.groups["g"].saved
+    assert saved is not None
     return saved.epoch, saved.assignment_epoch
 
 
-def test_a_steady_heartbeat_writes_nothing():
+def test_a_steady_heartbeat_writes_nothing() -> None:
     world = World()
     world.join("a")
     written = len(world.log)
@@ -39,14 +42,14 @@ def test_a_steady_heartbeat_writes_nothing():
     assert len(world.log) == written
 
 
-def test_a_complete_heartbeat_is_told_its_assignment_again():
+def test_a_complete_heartbeat_is_told_its_assignment_again() -> None:
     world = World()
     world.join("a")
     answer = world.beat("a", 2, rebalance_timeout_ms=5, subscribed_topic_names=("foo",), owned={})
     assert answer.assignment == Assignment(topic_partitions=parts({"foo": [0, 1, 2]}))
 
 
-def test_only_what_a_member_subscribes_to_bumps_the_epoch():
+def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
     world = World(known=topics(foo=3, bar=1))
     world.join("a")
     world.beat(
@@ -87,7 +90,9 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch():
         ({"rebalance_timeout_ms": 1}, {"rebalance_timeout_ms": 1}),
     ],
 )
-def test_each_thing_that_a_member_says_anew_is_remembered(anew, kept):
+def test_each_thing_that_a_member_says_anew_is_remembered(
+    anew: dict[str, Any], kept: dict[str, int | str]
+) -> None:
     world = World()
     world.join("a")
     world.beat("a", 2, **anew)
@@ -100,14 +105,14 @@ def test_each_thing_that_a_member_says_anew_is_remembered(anew, kept):
     assert len(world.log) == written
 
 
-def test_a_member_without_topics_joins_without_a_new_epoch():
+def test_a_member_without_topics_joins_without_a_new_epoch() -> None:
     world = World()
     world.join("a")
     assert world.join("b", topics=()).member_epoch == 2
     assert epochs(world) == (2, 2)
 
 
-def test_a_group_that_wants_nothing_stays_at_its_first_epoch():
+def test_a_group_that_wants_nothing_stays_at_its_first_epoch() -> None:
     world = World()
     assert world.join("a", topics=()).member_epoch == 1
     assert [record.key.__key__ for record in world.log] == [5, 8]
@@ -116,7 +121,7 @@ def test_a_group_that_wants_nothing_stays_at_its_first_epoch():
     assert world.beat("a", 1, subscribed_topic_names=("foo",)).member_epoch == 2
 
 
-def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat_of_the_groups_it_concerns():
+def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat() -> None:
     world = World(known=topics(foo=3, bar=1))
     world.join("a")
     world.change_topics(topics(foo=3, bar=9))
@@ -131,14 +136,14 @@ def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat_of_the_gro
     )
 
 
-def test_partitions_that_were_added_are_given_however_many():
+def test_partitions_that_were_added_are_given_however_many() -> None:
     world = World(known=topics(foo=1))
     world.join("a")
     world.change_topics([Topic("foo", topic_id("foo"), 6)])
     assert world.beat("a", 2).assignment == Assignment(topic_partitions=parts({"foo": range(6)}))
 
 
-def test_a_topic_that_was_made_again_is_another_topic():
+def test_a_topic_that_was_made_again_is_another_topic() -> None:
     world = World()
     world.join("a")
     world.change_topics([Topic("foo", topic_id("foo", life=1), 1)])
@@ -150,14 +155,14 @@ def test_a_topic_that_was_made_again_is_another_topic():
     )
 
 
-def test_a_crash_alone_bumps_no_epoch():
+def test_a_crash_alone_bumps_no_epoch() -> None:
     world = World()
     world.join("a")
     world.crash()
     assert world.beat("a", 2).member_epoch == 2
 
 
-def test_most_votes_choose_the_assignor():
+def test_most_votes_choose_the_assignor() -> None:
     world = World(GroupSettings(group_consumer_assignors=("range", "uniform")))
     group = world.shard.ledger.groups["g"] = ConsumerGroup("g")
     configured = ("range", "uniform")
@@ -175,18 +180,19 @@ def test_most_votes_choose_the_assignor():
     ]
 
 
-def test_the_assignor_that_members_ask_for_decides():
+def test_the_assignor_that_members_ask_for_decides() -> None:
     targets = {}
     for assignor in ("range", "uniform"):
         world = World(known=topics(bar=3, foo=3))
         for member_id in ("a", "b"):
             world.join(member_id, topics=("foo", "bar"), server_assignor=assignor)
-        saved = world.shard.ledger.groups["g"].saved
+        saved: Any = world.shard.ledger.groups["g"].saved
+        assert saved is not None
         targets[assignor] = {name: len(member.target) for name, member in saved.members.items()}
     assert targets == {"range": {"a": 4, "b": 2}, "uniform": {"a": 3, "b": 3}}
 
 
-def test_members_of_an_unsettled_group_are_told_to_come_back_sooner():
+def test_members_of_an_unsettled_group_are_told_to_come_back_sooner() -> None:
     world = World()
     intervals = [
         world.join("a"),
@@ -198,12 +204,12 @@ def test_members_of_an_unsettled_group_are_told_to_come_back_sooner():
     assert [world.beat(member_id, 3).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
 
 
-def test_the_shorter_interval_is_never_longer_than_the_usual_one():
+def test_the_shorter_interval_is_never_longer_than_the_usual_one() -> None:
     world = World(GroupSettings(group_consumer_heartbeat_interval_ms=200))
     assert [world.join(member_id).heartbeat_interval_ms for member_id in "ab"] == [200, 200]
 
 
-def test_a_silent_member_is_gone_after_its_session():
+def test_a_silent_member_is_gone_after_its_session() -> None:
     world = World()
     world.join("a")
     world.advance(44_999)
@@ -213,7 +219,7 @@ def test_a_silent_member_is_gone_after_its_session():
     assert world.notes == ["group g: member a was silent for too long and is gone"]
 
 
-def test_sessions_begin_anew_after_a_crash():
+def test_sessions_begin_anew_after_a_crash() -> None:
     world = World()
     world.join("a")
     world.advance(44_000)
@@ -222,7 +228,7 @@ def test_sessions_begin_anew_after_a_crash():
     assert world.beat("a", 2).error_code == Code.NONE
 
 
-def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombstones():
+def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombstones() -> None:
     world = World()
     world.join("s", instance_id="i")
     world.beat("s", -2, instance_id="i")
@@ -242,8 +248,8 @@ def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombs
     assert world.log[written:] == [(key, back)]
 
 
-def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more():
-    world = World()
+def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more() -> None:
+    world: Any = World()
     world.join("s", instance_id="i")
     world.join("t")
     world.beat("s", 2, instance_id="i")  # it is told to give something up
@@ -254,7 +260,9 @@ def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more():
 
 
 @pytest.mark.parametrize("successor", ["t", "r"])  # whichever way ids are ordered
-def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had(successor):
+def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had(
+    successor: str,
+) -> None:
     world = World()
     world.join("s", instance_id="i")
     world.beat("s", -2, instance_id="i")
@@ -283,7 +291,7 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
     assert (world.beat(successor, 2, instance_id="i").error_code, world.notes) == (Code.NONE, [])
 
 
-def test_a_made_up_id_never_begins_with_a_dash():
+def test_a_made_up_id_never_begins_with_a_dash() -> None:
     rest = bytes(range(1, 16))
     assert new_member_id(b"\x01" + rest) == "AQECAwQFBgcICQoLDA0ODw"
     assert (

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from test_membership_laws import Membership
 
 from apportion.coord.consumer import fencing
+from tests.coord.test_membership_laws import Membership
 
 SEARCH = settings(
     max_examples=500,
@@ -22,7 +22,9 @@ SEARCH = settings(
 @pytest.mark.parametrize(
     ("guard", "answer"), [("is_blocked", False), ("has_released_instance", True)]
 )
-def test_a_guard_that_is_switched_off_is_missed(monkeypatch, guard, answer):
+def test_a_guard_that_is_switched_off_is_missed(
+    monkeypatch: pytest.MonkeyPatch, guard: str, answer: bool
+) -> None:
     monkeypatch.setattr(fencing, guard, lambda *asked: answer)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Membership, settings=SEARCH)

@@ -1,7 +1,8 @@
 """What a heartbeat is refused for, and in which order (group-semantics b.2, b.3, b.4)."""
 
+from typing import Any
+
 import pytest
-from coordworld import World, parts, through_bytes
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.reconcile import MemberState
@@ -22,21 +23,28 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
+from tests.coord.coordworld import World, parts, through_bytes
 
-COMPLETE = {
+COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,
     "topic_partitions": (),
     "subscribed_topic_names": ("foo",),
 }
 
 
-def codes_while_mending(world, version, epoch, faults, **right):
+def codes_while_mending(
+    world: World,
+    version: int,
+    epoch: int,
+    faults: Any,
+    **right: Any,
+) -> list[Code | str]:
     """The codes of a request with all faults, without the first one, and so on; faults are (field,
     wrong value).
     """
     seen = []
     for first in range(len(faults) + 1):
-        facts = (
+        facts: dict[str, Any] = (
             {"group_id": "g", "member_id": "m", "member_epoch": epoch}
             | right
             | dict(faults[first:])
@@ -50,7 +58,7 @@ def codes_while_mending(world, version, epoch, faults, **right):
     ]
 
 
-def test_a_join_is_checked_in_kafkas_order():
+def test_a_join_is_checked_in_kafkas_order() -> None:
     faults = [
         ("member_id", " "),
         ("group_id", "\t"),
@@ -78,14 +86,14 @@ def test_a_join_is_checked_in_kafkas_order():
     ("field", "sentence"),
     [("group_id", "GroupId is too long."), ("member_id", "MemberId is too long.")],
 )
-def test_an_id_that_no_record_can_hold_is_refused(field, sentence):
+def test_an_id_that_no_record_can_hold_is_refused(field: str, sentence: str) -> None:
     world = World()
-    ids = {"group_id": "g", "member_id": "m", field: "é" * 16_384}
+    ids: dict[str, Any] = {"group_id": "g", "member_id": "m", field: "é" * 16_384}
     refused = world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **ids))
     assert refused == ConsumerGroupHeartbeatResponse(
         error_code=Code.INVALID_REQUEST, error_message=sentence
     )
-    longest = ids | {field: "é" * 16_383 + "e"}
+    longest: dict[str, Any] = ids | {field: "é" * 16_383 + "e"}
     assert (
         world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code
         == Code.NONE
@@ -93,7 +101,7 @@ def test_an_id_that_no_record_can_hold_is_refused(field, sentence):
     assert len(list(through_bytes(world.log))) == len(world.log) > 0
 
 
-def test_an_id_is_measured_in_bytes_and_only_by_its_limit():
+def test_an_id_is_measured_in_bytes_and_only_by_its_limit() -> None:
     for group_id in ("e" * 8_192, "é" * 10_000, "e" * 32_766, "e" * 32_767):
         answer = World().send(
             ConsumerGroupHeartbeatRequest(
@@ -103,7 +111,7 @@ def test_an_id_is_measured_in_bytes_and_only_by_its_limit():
         assert answer.error_code == Code.NONE
 
 
-def test_a_regular_expression_is_refused_last_and_in_words():
+def test_a_regular_expression_is_refused_last_and_in_words() -> None:
     world = World()
     assert (
         world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code
@@ -120,7 +128,7 @@ def test_a_regular_expression_is_refused_last_and_in_words():
         )
 
 
-def test_a_join_that_owns_something_is_refused():
+def test_a_join_that_owns_something_is_refused() -> None:
     answer = World().join("m", owned={"foo": [0]})
     assert answer.error_message == "A member that joins must send empty TopicPartitions."
 
@@ -129,7 +137,7 @@ def test_a_join_that_owns_something_is_refused():
     ("epoch", "why"),
     [(-2, "Only a member with an InstanceId can leave temporarily."), (-3, None)],
 )
-def test_epochs_that_mean_nothing_are_refused(epoch, why):
+def test_epochs_that_mean_nothing_are_refused(epoch: int, why: str | None) -> None:
     answer = World().beat("m", epoch)
     assert answer == ConsumerGroupHeartbeatResponse(
         error_code=Code.INVALID_REQUEST, error_message=why or "MemberEpoch -3 is not valid."
@@ -137,19 +145,19 @@ def test_epochs_that_mean_nothing_are_refused(epoch, why):
 
 
 @pytest.mark.parametrize("epoch", [1, -1])
-def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch):
+def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch: int) -> None:
     world = World()
     assert world.beat("", epoch, version=0).error_code == Code.INVALID_REQUEST
-    made = world.join("", version=0)
+    made: Any = world.join("", version=0)
     assert (made.member_epoch, len(made.member_id)) == (2, 22)
     assert world.join("", version=1).error_code == Code.INVALID_REQUEST
 
 
-def test_an_empty_expression_is_no_expression():
+def test_an_empty_expression_is_no_expression() -> None:
     assert World().join("m", subscribed_topic_regex="").error_code == Code.NONE
 
 
-def test_leaving_is_checked_in_kafkas_order():
+def test_leaving_is_checked_in_kafkas_order() -> None:
     world = World()
     assert world.beat("a", -1).error_code == Code.GROUP_ID_NOT_FOUND
     world.join("a")
@@ -164,7 +172,7 @@ def test_leaving_is_checked_in_kafkas_order():
     assert world.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
 
 
-def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target():
+def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target() -> None:
     world = World()
     world.join("a")
     written = len(world.log)
@@ -181,7 +189,7 @@ def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target
     assert world.shard.wake_at() == world.settings.offsets_retention_check_interval_ms
 
 
-def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
+def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order() -> None:
     world = World()
     answer = world.join("a")
     assert [record.key.__key__ for record in world.log] == [5, 3, 7, 6, 8]
@@ -193,13 +201,13 @@ def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
     )
 
 
-def test_a_group_that_does_not_exist_is_made_by_a_join_alone():
+def test_a_group_that_does_not_exist_is_made_by_a_join_alone() -> None:
     world = World()
     assert world.beat("a", 2).error_code == Code.GROUP_ID_NOT_FOUND
     assert world.join("a").error_code == Code.NONE
 
 
-def test_a_full_group_refuses_strangers_first():
+def test_a_full_group_refuses_strangers_first() -> None:
     world = World(GroupSettings(group_consumer_max_size=1))
     world.join("s", instance_id="i")
     assert world.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
@@ -210,7 +218,7 @@ def test_a_full_group_refuses_strangers_first():
     assert world.join("s", instance_id="i").error_code == Code.NONE
 
 
-def test_a_dynamic_member_is_known_by_its_id_and_epoch():
+def test_a_dynamic_member_is_known_by_its_id_and_epoch() -> None:
     world = World()
     world.join("a")
     assert world.beat("b", 2).error_code == Code.UNKNOWN_MEMBER_ID
@@ -218,7 +226,7 @@ def test_a_dynamic_member_is_known_by_its_id_and_epoch():
     assert world.beat("a", 2).error_code == Code.NONE
 
 
-def test_a_static_member_is_known_by_its_instance():
+def test_a_static_member_is_known_by_its_instance() -> None:
     world = World()
     world.join("s", instance_id="i")
     assert world.beat("s", 2, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
@@ -228,14 +236,14 @@ def test_a_static_member_is_known_by_its_instance():
     assert world.beat("s", 2, instance_id="i").error_code == Code.NONE
 
 
-def test_a_known_member_may_join_again_at_any_time():
+def test_a_known_member_may_join_again_at_any_time() -> None:
     world = World()
     first = world.join("a")
     world.beat("a", first.member_epoch)
     assert world.join("a") == first
 
 
-def test_a_static_member_joins_again_only_after_it_left():
+def test_a_static_member_joins_again_only_after_it_left() -> None:
     world = World()
     assert world.join("s", instance_id="i").error_code == Code.NONE
     assert world.join("s", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
@@ -253,7 +261,9 @@ def test_a_static_member_joins_again_only_after_it_left():
         ({"bar": [0]}, Code.FENCED_MEMBER_EPOCH),
     ],
 )
-def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(owned, code):
+def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(
+    owned: dict[str, list[int]] | None, code: Code
+) -> None:
     world = World()
     world.join("a")
     world.join("b")
@@ -262,7 +272,7 @@ def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(owned, c
     assert world.beat("a", 2, owned=owned).error_code == code
 
 
-def test_an_epoch_older_than_the_one_before_is_fenced():
+def test_an_epoch_older_than_the_one_before_is_fenced() -> None:
     world = World()
     world.join("a", topics=())
     for epoch, name in enumerate(("b", "c"), 1):
@@ -272,7 +282,7 @@ def test_an_epoch_older_than_the_one_before_is_fenced():
     assert world.beat("a", 2, owned={}).error_code == Code.NONE
 
 
-def test_an_epoch_that_the_member_was_never_told_is_fenced():
+def test_an_epoch_that_the_member_was_never_told_is_fenced() -> None:
     world = World()
     world.join("a", topics=())
     for name in ("b", "c", "d"):
@@ -284,8 +294,8 @@ def test_an_epoch_that_the_member_was_never_told_is_fenced():
     assert world.beat("a", 1, owned={}).error_code == Code.NONE
 
 
-def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
-    world = World()
+def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew() -> None:
+    world: Any = World()
     world.join("a")
     key, value = world.log[-1]
     newer = ConsumerGroupCurrentMemberAssignmentValue(
@@ -301,7 +311,7 @@ def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
     assert world.shard.ledger.groups["g"].saved.members["a"].state is MemberState.STABLE
 
 
-def test_an_error_changes_nothing():
+def test_an_error_changes_nothing() -> None:
     world = World()
     world.join("a")
     written, wake_ms = len(world.log), world.shard.wake_at()
@@ -316,7 +326,7 @@ def test_an_error_changes_nothing():
     assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
 
 
-def test_a_request_that_comes_before_the_log_was_read_has_to_wait():
+def test_a_request_that_comes_before_the_log_was_read_has_to_wait() -> None:
     world = World()
     world.shard._is_loaded = False
     assert world.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
@@ -324,8 +334,8 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait():
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
 def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(
-    version,
-):
+    version: int,
+) -> None:
     world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS
     world.shard._is_loaded = False
     if version >= 8:

@@ -2,13 +2,16 @@
 tombstones left by compaction.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
-from coordworld import World, picture, recovered, said, topic_id
 
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
 from apportion.wire.records.groups import RecordTopicPartitions
+from tests.coord.coordworld import World, picture, recovered, said, topic_id
 
 MEMBER = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
@@ -16,7 +19,9 @@ TARGET_KEY = kept.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id
 ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
 
 
-def hold(*assigned, revoking=(), epoch=7):
+def hold(
+    *assigned: RecordTopicPartitions, revoking: Sequence[RecordTopicPartitions] = (), epoch: int = 7
+) -> CoordinatorRecord:
     """The record of what member a has, at that epoch."""
     return CoordinatorRecord(
         HOLD_KEY,
@@ -30,19 +35,24 @@ def hold(*assigned, revoking=(), epoch=7):
     )
 
 
-def some(topic, partitions, epochs=None):
+def some(
+    topic: str, partitions: tuple[int, ...], epochs: tuple[int, ...] | None = None
+) -> RecordTopicPartitions:
     """Partitions of a topic with the epochs at which they were given, if the writer kept them."""
     return RecordTopicPartitions(
         topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs
     )
 
 
-def group_of(*log):
+def group_of(
+    *log: CoordinatorRecord,
+) -> dict[str, Any]:
     """The picture of the group that this log leaves."""
-    return picture(recovered(log, World().shard))["groups"]["g"]
+    result: dict[str, Any] = picture(recovered(log, World().shard))["groups"]["g"]
+    return result
 
 
-def places(epochs):
+def places(epochs: dict[tuple[str, int], int]) -> dict[tuple[bytes, int], int]:
     """The same epochs by topic id and partition."""
     return {(topic_id(topic), partition): epoch for (topic, partition), epoch in epochs.items()}
 
@@ -64,13 +74,15 @@ def places(epochs):
         ([], {}),
     ],
 )
-def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(assigned, epochs):
+def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(
+    assigned: list[RecordTopicPartitions], epochs: dict[tuple[str, int], int]
+) -> None:
     group = group_of(MEMBER, hold(*assigned))
     assert group["members"]["a"]["assigned"] == places(epochs)
     assert group["held"] == dict.fromkeys(places(epochs), "a")
 
 
-def test_what_a_member_has_to_give_up_is_held_too():
+def test_what_a_member_has_to_give_up_is_held_too() -> None:
     group = group_of(
         MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))])
     )
@@ -80,7 +92,7 @@ def test_what_a_member_has_to_give_up_is_held_too():
     )
 
 
-def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
+def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch() -> None:
     group = group_of(MEMBER, hold(some("foo", (0,))), CoordinatorRecord(HOLD_KEY, None))
     facts = group["members"]["a"]
     assert [
@@ -95,7 +107,7 @@ def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
     assert (group["held"], group["settled_at"]) == ({}, {-1: 1})
 
 
-def test_targets_that_were_taken_back_are_no_targets():
+def test_targets_that_were_taken_back_are_no_targets() -> None:
     log = [
         MEMBER,
         CoordinatorRecord(
@@ -119,7 +131,7 @@ def test_targets_that_were_taken_back_are_no_targets():
     assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (1, None)
 
 
-def test_a_tombstone_of_what_is_not_there_makes_no_group():
+def test_a_tombstone_of_what_is_not_there_makes_no_group() -> None:
     keys = [
         MEMBER.key,
         HOLD_KEY,
@@ -131,7 +143,7 @@ def test_a_tombstone_of_what_is_not_there_makes_no_group():
     assert picture(recovered(log, World().shard)) == {"groups": {}, "offsets": {}}
 
 
-def test_a_member_that_says_other_things_is_counted_for_those_alone():
+def test_a_member_that_says_other_things_is_counted_for_those_alone() -> None:
     other = CoordinatorRecord(
         MEMBER.key,
         said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"),
@@ -146,7 +158,7 @@ def test_a_member_that_says_other_things_is_counted_for_those_alone():
     assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
 
 
-def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
+def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks() -> None:
     spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
     classic = CoordinatorRecord(
         MEMBER.key,
@@ -158,7 +170,7 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
     assert [group_of(classic, MEMBER)[fact] for fact in facts] == [{}, 0]
 
 
-def test_an_instance_that_another_member_has_taken_stays_with_it():
+def test_an_instance_that_another_member_has_taken_stays_with_it() -> None:
     takes = CoordinatorRecord(
         kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i")
     )

@@ -2,7 +2,8 @@
 all get their target.
 """
 
-from coordworld import World, picture, recovered, through_bytes, topic_id
+from typing import Any
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -20,7 +21,11 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from tests.coord.coordworld import World, picture, recovered, through_bytes, topic_id
 
 SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
@@ -39,17 +44,19 @@ class Client:
     heartbeat.
     """
 
-    def __init__(self, member_id, wishes, instance_id=None):
+    def __init__(
+        self, member_id: str, wishes: tuple[str, ...], instance_id: str | None = None
+    ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
         self.wishes = wishes
         self.epoch = 0
-        self.owned = []  # (topic id, partition) that it works on
+        self.owned: list[tuple[bytes, int]] = []  # (topic id, partition) that it works on
         self.is_news = True  # the coordinator has not heard all of it yet
 
-    def facts(self, assignor=None):
+    def facts(self, assignor: Any = None) -> Any:
         """What its next heartbeat carries."""
-        facts = {"instance_id": self.instance_id}
+        facts: dict[str, Any] = {"instance_id": self.instance_id}
         if self.is_news:
             facts |= {
                 "rebalance_timeout_ms": REBALANCE_MS,
@@ -59,13 +66,13 @@ class Client:
             }
         return facts
 
-    def said_parts(self):
+    def said_parts(self) -> tuple[TopicPartitions, ...]:
         return tuple(
             TopicPartitions(topic_id=some, partitions=(partition,))
             for some, partition in self.owned
         )
 
-    def hear(self, answer):
+    def hear(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         """Do as the coordinator says."""
         self.is_news = False
         if answer.error_code in FENCING:
@@ -91,10 +98,10 @@ class Membership(RuleBasedStateMachine):
     """
 
     @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
-    def begin(self, unsettled_ms):
+    def begin(self, unsettled_ms: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
-        self.clients = {}
+        self.clients: dict[str, Client] = {}
         self.made = 0
         setting = GroupSettings(
             apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
@@ -104,14 +111,14 @@ class Membership(RuleBasedStateMachine):
         # the epoch of the targets, and the topics that they were made of
         self.targeted = (1, self.world.shard.topics)
 
-    def topics(self):
+    def topics(self) -> list[Topic]:
         return [
             Topic(name, topic_id(name, self.lives[name]), size)
             for name, size in sorted(self.sizes.items())
         ]
 
     @rule(wishes=WISHES, is_static=st.booleans())
-    def join(self, wishes, is_static):
+    def join(self, wishes: tuple[str, ...], is_static: bool) -> None:
         if len(self.clients) < 4:
             self.made += 1
             instance_id = f"i{self.made % 3}" if is_static else None
@@ -124,17 +131,17 @@ class Membership(RuleBasedStateMachine):
         is_lost=st.booleans(),
         assignor=st.sampled_from([None, "range", "uniform"]),
     )
-    def heartbeat(self, which, is_lost, assignor):
+    def heartbeat(self, which: int, is_lost: bool, assignor: str | None) -> None:
         if client := self.pick(which):
             self.say(client, is_lost, assignor)
 
     @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which, wishes):
+    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
         if client := self.pick(which):
             client.wishes, client.is_news = wishes, True
 
     @rule(which=st.integers(0, 3), is_break=st.booleans())
-    def leave(self, which, is_break):
+    def leave(self, which: int, is_break: bool) -> None:
         client = self.pick(which)
         if client and client.epoch > 0:
             epoch = -2 if client.instance_id and is_break else -1
@@ -143,7 +150,7 @@ class Membership(RuleBasedStateMachine):
             del self.clients[client.member_id]
 
     @rule(which=st.integers(0, 3), offset=st.integers(0, 99))
-    def commit(self, which, offset):
+    def commit(self, which: int, offset: int) -> None:
         """Whoever is a member and works on partitions may commit them, even if it missed an
         answer.
         """
@@ -159,13 +166,13 @@ class Membership(RuleBasedStateMachine):
             assert codes == [Code.NONE] * len(offsets)
 
     @rule(which=st.integers(0, 3))
-    def start_again(self, which):
+    def start_again(self, which: int) -> None:
         """A client forgets its epoch but not its id, and gives up what it had."""
         if client := self.pick(which):
             client.epoch, client.owned, client.is_news = 0, [], True
 
     @rule(which=st.integers(0, 3), instance=st.integers(0, 2))
-    def take_place(self, which, instance):
+    def take_place(self, which: int, instance: int) -> None:
         """A client begins again under its id as an instance that may be its own, nobody's, or
         another's.
         """
@@ -175,7 +182,7 @@ class Membership(RuleBasedStateMachine):
             self.say(client)
 
     @rule(elapsed_ms=st.sampled_from([100, REBALANCE_MS, SESSION_MS]))
-    def wait(self, elapsed_ms):
+    def wait(self, elapsed_ms: Any) -> None:
         self.world.advance(elapsed_ms)
         members = self.members()
         for client in self.clients.values():
@@ -183,7 +190,7 @@ class Membership(RuleBasedStateMachine):
                 client.epoch, client.owned, client.is_news = 0, [], True
 
     @rule(name=st.sampled_from(NAMES), size=st.integers(1, 6))
-    def change_topic(self, name, size):
+    def change_topic(self, name: str, size: int) -> None:
         old = self.sizes.pop(name, 0)
         if size > old:
             self.sizes[name] = size  # created, or grown
@@ -192,7 +199,7 @@ class Membership(RuleBasedStateMachine):
         self.world.change_topics(self.topics())
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
-    def clean(self, eighths, drops_tombstones):
+    def clean(self, eighths: int, drops_tombstones: bool) -> None:
         """The log's cleaner passes over a part of it, again and again in a long life; what it
         leaves is the log from now on.
         """
@@ -200,14 +207,14 @@ class Membership(RuleBasedStateMachine):
         self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @rule()
-    def crash(self):
+    def crash(self) -> None:
         self.world.crash()
 
-    def pick(self, which):
+    def pick(self, which: int) -> Client | None:
         clients = list(self.clients.values())
         return clients[which % len(clients)] if clients else None
 
-    def say(self, client, is_lost=False, assignor=None):
+    def say(self, client: Client, is_lost: bool = False, assignor: Any = None) -> int:
         answer = self.world.beat(client.member_id, client.epoch, **client.facts(assignor))
         assert answer.error_code != Code.UNKNOWN_SERVER_ERROR
         if answer.error_code == Code.GROUP_MAX_SIZE_REACHED:
@@ -218,12 +225,12 @@ class Membership(RuleBasedStateMachine):
             client.is_news = True
         return answer.error_code
 
-    def members(self):
-        group = self.world.shard.ledger.groups.get("g")
+    def members(self) -> Any:
+        group: Any = self.world.shard.ledger.groups.get("g")
         return {} if group is None else group.saved.members
 
     @invariant()
-    def replay_equals_live(self):
+    def replay_equals_live(self) -> None:
         log, shard = self.world.log, self.world.shard
         live = picture(shard)
         assert picture(recovered(through_bytes(log), shard)) == live
@@ -231,7 +238,7 @@ class Membership(RuleBasedStateMachine):
             assert picture(recovered(compact(log, len(log), drops_tombstones), shard)) == live
 
     @invariant()
-    def what_is_saved_survives_the_cleaner(self):
+    def what_is_saved_survives_the_cleaner(self) -> None:
         log, live = self.world.log, saved_state(self.world.shard.ledger)
         for upto in (len(log) // 2, len(log)):
             for drops_tombstones in (True, False):
@@ -250,33 +257,36 @@ class Membership(RuleBasedStateMachine):
                 )
 
     @invariant()
-    def a_reply_stands_behind_its_records(self):
+    def a_reply_stands_behind_its_records(self) -> None:
         kinds = [
             type(action) for action in self.world.actions if isinstance(action, Append | Reply)
         ]
         assert kinds in ([], [Reply], [Append], [Append, Reply])
 
     @invariant()
-    def no_partition_is_in_two_hands(self):
+    def no_partition_is_in_two_hands(self) -> None:
         hands = [unit for member in self.members().values() for unit in member.units()]
         assert len(hands) == len(set(hands))
         working = [unit for client in self.clients.values() for unit in client.owned]
         assert len(working) == len(set(working))
 
     @invariant()
-    def a_client_works_only_on_what_it_holds(self):
+    def a_client_works_only_on_what_it_holds(self) -> None:
         for client in self.clients.values():
             member = self.members().get(client.member_id)
             if member is not None:
-                units = self.world.shard.ledger.groups["g"].saved.units
+                group: Any = self.world.shard.ledger.groups["g"]
+                units = group.saved.units
                 assert {units.unit(*unit) for unit in client.owned} <= set(member.units())
 
     @invariant()
-    def every_law_of_a_group_holds(self):
-        group = self.world.shard.ledger.groups.get("g")
+    def every_law_of_a_group_holds(self) -> None:
+        group: Any = self.world.shard.ledger.groups.get("g")
         if group is None:
             return
+        assert group.saved is not None
         if self.targeted[0] != group.saved.assignment_epoch:
+            assert group.saved is not None
             self.targeted = (group.saved.assignment_epoch, self.world.shard.topics)
         broken = {
             name: why
@@ -285,7 +295,7 @@ class Membership(RuleBasedStateMachine):
         }
         assert broken == {}
 
-    def teardown(self):
+    def teardown(self) -> None:
         """Left alone, the clients converge, everything wanted has an owner, and then heartbeats
         write nothing.
         """

@@ -3,30 +3,22 @@ and who may use what meanwhile.
 """
 
 import pytest
-from coordworld import topics
-from mixedworld import (
-    REBALANCE_MS,
-    SESSION_MS,
-    ClassicClient,
-    classic,
-    consumer,
-    hands,
-    make_world,
-    settle,
-)
 
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.coord.coordworld import topics
+from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
+from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
 
 
 @pytest.fixture
-def world():
+def world() -> MixedWorld:
     return make_world()
 
 
-def kinds(world):
+def kinds(world: MixedWorld) -> list[tuple[str, bool]]:
     """The keys of the records that the last step wrote, in their order; they are in one append."""
     (append,) = (action for action in world.actions if isinstance(action, Append))
     return [
@@ -38,7 +30,9 @@ def kinds(world):
     ]
 
 
-def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append(world):
+def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append(
+    world: MixedWorld,
+) -> None:
     a, b, c = classic(world, "a"), classic(world, "b", is_eager=True), consumer(world, "c")
     settle(a, b)
     generation = world.group().live.generation
@@ -70,7 +64,9 @@ def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
 
-def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(world):
+def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
+    world: MixedWorld,
+) -> None:
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)
     epoch = world.group().saved.epoch
@@ -84,6 +80,7 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(wo
         ("GroupMetadata", True),
     ]
     group = world.group()
+    assert group is not None
     assert (group.type_name, group.state_name(), group.live.generation) == (
         "classic",
         "PreparingRebalance",
@@ -94,7 +91,9 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(wo
 
 
 @pytest.mark.parametrize("silent_ms", [45_000])
-def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(world, silent_ms):
+def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(
+    world: MixedWorld, silent_ms: int
+) -> None:
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)
     for _ in range(silent_ms // 5_000 + 1):
@@ -104,7 +103,7 @@ def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(world, sil
     assert (world.group().type_name, hands(a)) == ("classic", {"a": [0, 1, 2, 3]})
 
 
-def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world):
+def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world: MixedWorld) -> None:
     a, c, d = classic(world, "a"), consumer(world, "c"), consumer(world, "d", instance_id="i1")
     settle(a, c, d)
     named = (
@@ -123,7 +122,7 @@ def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world):
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
 
-def test_a_group_that_became_classic_rebalances_also_after_a_crash(world):
+def test_a_group_that_became_classic_rebalances_also_after_a_crash(world: MixedWorld) -> None:
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)
     c.leave()
@@ -133,7 +132,7 @@ def test_a_group_that_became_classic_rebalances_also_after_a_crash(world):
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
 
-def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too():
+def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too() -> None:
     for limit, code in ((1, Code.GROUP_ID_NOT_FOUND), (2, Code.GROUP_MAX_SIZE_REACHED)):
         world = make_world(group_consumer_max_size=limit)
         a, b = classic(world, "a"), classic(world, "b")
@@ -141,7 +140,9 @@ def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too():
         assert (world.join("c").error_code, world.group().type_name) == (code, "classic")
 
 
-def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(world):
+def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(
+    world: MixedWorld,
+) -> None:
     """Kafka 4.3.1 gives it to the joiner at once."""
     a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
     settle(a)
@@ -161,7 +162,7 @@ def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_g
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
 
-def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world):
+def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world: MixedWorld) -> None:
     """Kafka 4.3.1 saves the target in a downgrade, and takes it for the truth in the next
     upgrade.
     """
@@ -188,7 +189,7 @@ def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world):
     assert sorted(map(len, hands(a, b, d).values())) == [1, 1, 2]
 
 
-def test_only_what_moves_is_ever_without_an_owner(world):
+def test_only_what_moves_is_ever_without_an_owner(world: MixedWorld) -> None:
     a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
     settle(a, b)
     before = a.owned | b.owned
@@ -207,7 +208,9 @@ def test_only_what_moves_is_ever_without_an_owner(world):
     assert (unowned, len(a.owned | b.owned)) == (left, 4)
 
 
-def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(world):
+def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(
+    world: MixedWorld,
+) -> None:
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     owned, generation = dict(hands(a, s)), a.generation
@@ -225,7 +228,9 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(w
 
 
 @pytest.mark.parametrize("wishes", [("foo",), ("bar", "foo")])
-def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(world, wishes):
+def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
+    world: MixedWorld, wishes: tuple[str, ...]
+) -> None:
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
@@ -245,7 +250,7 @@ def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(wor
     assert len(j.owned) < 3
 
 
-def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group():
+def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group() -> None:
     world = make_world(group_consumer_migration_policy="upgrade")
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)
@@ -255,7 +260,7 @@ def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consu
 
 
 @pytest.mark.parametrize("policy", ["disabled", "bidirectional"])
-def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(policy):
+def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(policy: str) -> None:
     world = make_world(group_consumer_migration_policy=policy)
     for _ in range(2):
         a, c = classic(world, "a"), consumer(world, "c")
@@ -266,7 +271,9 @@ def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(poli
         c.leave()
 
 
-def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_one(world):
+def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_one(
+    world: MixedWorld,
+) -> None:
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a)
     b = classic(world, "b")
@@ -278,20 +285,21 @@ def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_
     assert hands(c) == {"c": [0, 1, 2, 3]}
 
 
-def test_whoever_waited_for_a_generation_is_told_to_join_again(world):
+def test_whoever_waited_for_a_generation_is_told_to_join_again(world: MixedWorld) -> None:
     a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
     settle(a)
     b.act()
     b.act()
-    assert b.waits is not None
+    is_waiting = b.waits is not None
     c.act()
     b.listen()
+    assert is_waiting
     assert (b.waits, b.next) == (None, "join")
     settle(a, b, c)
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
 
-def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world):
+def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world: MixedWorld) -> None:
     settle(consumer(world, "c"))
     request = JoinGroupRequest(
         group_id="g",
@@ -307,14 +315,16 @@ def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world):
 
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
-def test_a_sync_of_version_5_names_its_protocol(world, missing):
+def test_a_sync_of_version_5_names_its_protocol(world: MixedWorld, missing: str) -> None:
     settle(consumer(world, "c"), old := classic(world, "a"))
     request = old.sync_request()
     setattr(request, missing, None)
     assert world.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(world):
+def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(
+    world: MixedWorld,
+) -> None:
     a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
     settle(a, s)
     owned, generation = dict(hands(a, s)), a.generation
@@ -326,7 +336,7 @@ def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(
     assert hands(a, c) == {"a": owned["a"], "c": owned["s"]}
 
 
-def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world):
+def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world: MixedWorld) -> None:
     a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
     settle(a, s)
     world.change_topics(topics(foo=6))

@@ -2,11 +2,11 @@
 other while they come and go.
 """
 
-from coordworld import picture, recovered, through_bytes, topic_id
+from typing import Any
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
 
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
@@ -21,6 +21,14 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
+from tests.coord.coordworld import picture, recovered, through_bytes, topic_id
+from tests.coord.mixedworld import (
+    REBALANCE_MS,
+    SESSION_MS,
+    ClassicClient,
+    ConsumerClient,
+    MixedWorld,
+)
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
@@ -43,9 +51,9 @@ class Mixed(RuleBasedStateMachine):
         ),
         rounds=st.integers(0, 8),
     )
-    def begin(self, policy, first, rounds):
+    def begin(self, policy: str, first: list[tuple[str, str | None]], rounds: int) -> None:
         self.sizes = {"bar": 3, "foo": 4}
-        self.clients = []
+        self.clients: list[Any] = []
         self.made = 0
         setting = GroupSettings(
             group_consumer_session_timeout_ms=SESSION_MS,
@@ -57,10 +65,10 @@ class Mixed(RuleBasedStateMachine):
             self.start(kind, ("foo",), instance)
         self.everybody_acts(rounds)
 
-    def topics(self):
+    def topics(self) -> list[Topic]:
         return [Topic(name, topic_id(name), size) for name, size in sorted(self.sizes.items())]
 
-    def new_client(self, kind, wishes, instance_id):
+    def new_client(self, kind: str, wishes: tuple[str, ...], instance_id: str | None) -> Any:
         self.made += 1
         name = f"m{self.made}"
         if kind == "consumer":
@@ -75,7 +83,7 @@ class Mixed(RuleBasedStateMachine):
         )
 
     @rule(kind=KINDS, wishes=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
-    def start(self, kind, wishes, instance):
+    def start(self, kind: str, wishes: tuple[str, ...], instance: str | None) -> None:
         if len(self.clients) < MOST_CLIENTS and instance not in [
             client.instance_id for client in self.clients if instance
         ]:
@@ -85,31 +93,31 @@ class Mixed(RuleBasedStateMachine):
             client.act()
 
     @rule(which=st.integers(0, 3), is_lost=st.sampled_from([False] * 5 + [True]))
-    def act(self, which, is_lost):
+    def act(self, which: int, is_lost: bool) -> None:
         if client := self.pick(which):
             client.act(is_lost)
 
     @rule(times=st.integers(1, 4))
-    def everybody_acts(self, times):
+    def everybody_acts(self, times: int) -> None:
         for _ in range(times):
             for client in self.clients:
                 client.act()
 
     @rule(which=st.integers(0, 3))
-    def leave(self, which):
+    def leave(self, which: int) -> None:
         if client := self.pick(which):
             client.leave()
             self.clients.remove(client)
 
     @rule(which=st.integers(0, 3))
-    def die(self, which):
+    def die(self, which: int) -> None:
         """Its process is gone, and nobody hears of that."""
         if client := self.pick(which):
             client.lose()
             self.clients.remove(client)
 
     @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), wishes=WISHES)
-    def restart(self, which, kind, is_clean, wishes):
+    def restart(self, which: int, kind: str, is_clean: bool, wishes: tuple[str, ...]) -> None:
         """A process ends and begins again, perhaps in the other protocol; as a static member it has
         its place there.
         """
@@ -127,20 +135,20 @@ class Mixed(RuleBasedStateMachine):
             self.clients[index].act()
 
     @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which, wishes):
+    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
         if client := self.pick(which):
             client.wishes, client.is_news = wishes, True
             if client.is_classic and client.next == "beat":
                 client.next = "join"
 
     @rule(elapsed_ms=st.sampled_from([100, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
-    def wait(self, elapsed_ms):
+    def wait(self, elapsed_ms: Any) -> None:
         self.world.advance(elapsed_ms)
         for client in self.clients:
             if self.is_over(client):  # it must stop by itself in real life
                 client.lose()
 
-    def is_over(self, client):
+    def is_over(self, client: Any) -> bool:
         """True for a client that cannot but know that it is out: it was silent too long, or came
         too late for a generation.
         """
@@ -157,35 +165,36 @@ class Mixed(RuleBasedStateMachine):
         )
 
     @rule(name=st.sampled_from(["bar", "foo"]))
-    def grow(self, name):
+    def grow(self, name: str) -> None:
         if self.sizes[name] < 6:
             self.sizes[name] += 1
             self.world.change_topics(self.topics())
 
     @rule()
-    def crash(self):
+    def crash(self) -> None:
         self.world.crash()
         for client in self.clients:
             if client.is_classic:
+                assert isinstance(client, ClassicClient)
                 client.waits = None
 
-    def pick(self, which):
+    def pick(self, which: int) -> Any:
         return self.clients[which % len(self.clients)] if self.clients else None
 
     @invariant()
-    def no_partition_is_in_two_hands(self):
+    def no_partition_is_in_two_hands(self) -> None:
         working = [place for client in self.clients for place in client.owned]
         assert len(working) == len(set(working)), {
             client.name: sorted(client.owned) for client in self.clients
         }
 
     @invariant()
-    def replay_equals_live(self):
+    def replay_equals_live(self) -> None:
         live = picture(self.world.shard)
         assert picture(recovered(through_bytes(self.world.log), self.world.shard)) == live
 
     @invariant()
-    def what_is_saved_survives_the_cleaner(self):
+    def what_is_saved_survives_the_cleaner(self) -> None:
         log, live = self.world.log, saved_state(self.world.shard.ledger)
         for drops_tombstones in (True, False):
             assert (
@@ -204,18 +213,18 @@ class Mixed(RuleBasedStateMachine):
                 )
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
-    def clean(self, eighths, drops_tombstones):
+    def clean(self, eighths: int, drops_tombstones: bool) -> None:
         """The log's cleaner passes over a part of it; what it leaves is the log from now on."""
         log = self.world.log
         self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @invariant()
-    def one_step_writes_once(self):
+    def one_step_writes_once(self) -> None:
         """A migration and what caused it are in the log together or not at all."""
         assert [type(action) for action in self.world.actions].count(Append) <= 1
 
     @invariant()
-    def every_law_of_a_group_holds(self):
+    def every_law_of_a_group_holds(self) -> None:
         group = self.world.group()
         if isinstance(group, ConsumerGroup):
             laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
@@ -225,7 +234,7 @@ class Mixed(RuleBasedStateMachine):
                 if (why := list(law(group, self.world.shard.topics)))
             } == {}
 
-    def teardown(self):
+    def teardown(self) -> None:
         """Left alone, everybody who can be in the group has its share, all that is wanted is read,
         and nothing is written.
 
@@ -259,14 +268,16 @@ class Mixed(RuleBasedStateMachine):
             for index in range(self.sizes[topic])
         }
         assert {place for client in seated for place in client.owned} == wanted
+        assert group is not None
         assert group.state_name() == "Stable"
         written = len(self.world.log)
         for client in seated:
             client.act()
         assert len(self.world.log) == written
 
-    def is_seated(self, client):
-        return client.next == "beat" if client.is_classic else client.epoch > 0
+    def is_seated(self, client: Any) -> bool:
+        result: bool = client.next == "beat" if client.is_classic else client.epoch > 0
+        return result
 
 
 Mixed.TestCase.settings = settings(

@@ -2,8 +2,9 @@
 no time for a rebalance.
 """
 
+from typing import Any
+
 import pytest
-from mixedworld import SESSION_MS, classic, consumer, hands, make_world, settle
 
 from apportion.errors import Code
 from apportion.wire.messages.join_group import (
@@ -13,9 +14,18 @@ from apportion.wire.messages.join_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
+from tests.coord.mixedworld import SESSION_MS, MixedWorld
 
 
-def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance_ms=-1):
+def join(
+    world: MixedWorld,
+    member_id: str,
+    version: int,
+    instance_id: str | None = None,
+    wishes: tuple[str, ...] = ("foo",),
+    rebalance_ms: int = -1,
+) -> Any:
     """The answer to a JoinGroup, None while it waits."""
     metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=wishes), 3)
     request = JoinGroupRequest(
@@ -27,7 +37,8 @@ def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),),
     )
-    return world.answers.pop(world.ask(request, version), None)
+    result: JoinGroupResponse | None = world.answers.pop(world.ask(request, version), None)
+    return result
 
 
 @pytest.mark.parametrize("version", [3, 5, 9])
@@ -36,8 +47,8 @@ def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance
     [("", None), ("ghost", None), ("c", None), ("", "i1"), ("c", "i1"), ("", "i2")],
 )
 def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabled(
-    version, member_id, instance_id
-):
+    version: int, member_id: str, instance_id: str | None
+) -> None:
     world = make_world(group_consumer_migration_policy="disabled")
     settle(consumer(world, "c", instance_id="i1"))
     before = len(world.log)
@@ -55,8 +66,8 @@ def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabl
     [("disabled", False), ("upgrade", True), ("downgrade", True), ("bidirectional", True)],
 )
 def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabled(
-    policy, is_let_in
-):
+    policy: str, is_let_in: bool
+) -> None:
     world = make_world(group_consumer_migration_policy=policy)
     settle(consumer(world, "c"))
     assert (join(world, "", 3).error_code == Code.NONE) == is_let_in
@@ -66,7 +77,9 @@ def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabl
     ("policy", "is_let_in"),
     [("disabled", False), ("upgrade", True), ("downgrade", False), ("bidirectional", True)],
 )
-def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(policy, is_let_in):
+def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(
+    policy: str, is_let_in: bool
+) -> None:
     world = make_world(group_consumer_migration_policy=policy)
     settle(classic(world, "a"))
     assert (world.join("c").error_code, world.group().type_name) == (
@@ -77,13 +90,14 @@ def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(pol
 @pytest.mark.parametrize("member_id", ["", "s"])
 @pytest.mark.parametrize(("limit", "type_name"), [(1, "consumer"), (2, "classic"), (3, "classic")])
 def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(
-    member_id, limit, type_name
-):
+    member_id: str, limit: int, type_name: str
+) -> None:
     world = make_world(group_max_size=limit)
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     owned, epoch = hands(a, s), a.generation
     answer = join(world, member_id, 9, "i1")
+    assert answer is not None
     assert (answer.error_code, answer.generation_id, world.group().type_name) == (
         Code.NONE,
         epoch,
@@ -93,7 +107,7 @@ def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(
     assert (a.next, hands(a)) == ("beat", {"a": owned["a"]})
 
 
-def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back():
+def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back() -> None:
     world = make_world(group_max_size=2)
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
@@ -110,7 +124,9 @@ def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back():
 
 @pytest.mark.parametrize("version", [5, 9])
 @pytest.mark.parametrize("epoch", [None, -2])
-def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version, epoch):
+def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(
+    version: int, epoch: int | None
+) -> None:
     world = make_world()
     s = consumer(world, "s", instance_id="i1")
     settle(s)
@@ -118,6 +134,7 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version,
         s.leave(epoch)
     answer = join(world, "s", version, "i1")
     leads = version >= 9  # an older one could not be told to assign nothing
+    assert answer is not None
     assert (
         answer.generation_id,
         answer.member_id,
@@ -126,6 +143,7 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version,
         len(answer.members),
     ) == ((2, "s", "s", True, 1) if leads else (2, "s", "", False, 0))
     group = world.group()
+    assert group is not None
     assert (group.type_name, group.state_name(), list(group.live.members)) == (
         "classic",
         "Stable",
@@ -139,7 +157,7 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version,
     )
 
 
-def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebalance():
+def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebalance() -> None:
     world = make_world()
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
@@ -150,7 +168,7 @@ def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebala
     )
 
 
-def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is():
+def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is() -> None:
     world = make_world()
     settle(consumer(world, "c"))
     assert join(world, "c", 9).error_code == Code.NONE
@@ -158,7 +176,7 @@ def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as
 
 
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
-def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms):
+def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms: int) -> None:
     world = make_world()
     settle(consumer(world, "c"))
     assert join(world, "m", 9, rebalance_ms=rebalance_ms).error_code == Code.NONE
@@ -172,7 +190,7 @@ def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms):
     assert (world.group().type_name, world.group().state_name()) == ("classic", "Empty")
 
 
-def test_version_0_has_its_session_timeout_for_a_rebalance():
+def test_version_0_has_its_session_timeout_for_a_rebalance() -> None:
     world = make_world()
     settle(consumer(world, "c"))
     assert join(world, "", 0).error_code == Code.NONE

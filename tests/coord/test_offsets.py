@@ -2,8 +2,9 @@
 offsets (a.11, b.9).
 """
 
+from typing import Any
+
 import pytest
-from coordworld import World, compacted, picture, recovered, through_bytes, topic_id, topics
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
@@ -32,9 +33,18 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from apportion.wire.records.groups import OffsetCommitValue
+from tests.coord.coordworld import (
+    World,
+    compacted,
+    picture,
+    recovered,
+    through_bytes,
+    topic_id,
+    topics,
+)
 
 
-def committed(world, group_id="g"):
+def committed(world: World, group_id: str = "g") -> dict[tuple[str, int], int]:
     """{("foo", 0): 5}"""
     by_topic = world.shard.ledger.offsets.get(group_id, {})
     return {
@@ -44,7 +54,9 @@ def committed(world, group_id="g"):
     }
 
 
-def group_answer(offsets, version=9, code=Code.NONE):
+def group_answer(
+    offsets: dict[tuple[str, int], int], version: int = 9, code: Code = Code.NONE
+) -> OffsetFetchResponseGroup:
     """The answer of a group that committed {("foo", 0): 5}, in that order."""
     answered = tuple(
         OffsetFetchResponseTopics(
@@ -61,7 +73,7 @@ def group_answer(offsets, version=9, code=Code.NONE):
     return OffsetFetchResponseGroup(group_id="g", topics=answered)
 
 
-def test_a_member_commits_at_its_epoch_and_everybody_may_read():
+def test_a_member_commits_at_its_epoch_and_everybody_may_read() -> None:
     world = World()
     world.join("a")
     assert world.commit(2, {("foo", 0): 5}, "a") == [Code.NONE]
@@ -71,7 +83,7 @@ def test_a_member_commits_at_its_epoch_and_everybody_may_read():
     assert world.fetch({"foo": [0]}) == group_answer({("foo", 0): 5})
 
 
-def test_a_commit_is_checked_in_kafkas_order():
+def test_a_commit_is_checked_in_kafkas_order() -> None:
     world = World()
     offsets = {("foo", 0): 5}
     assert world.commit(2, offsets, "a") == [Code.GROUP_ID_NOT_FOUND]
@@ -89,7 +101,7 @@ def test_a_commit_is_checked_in_kafkas_order():
     assert committed(world) == offsets
 
 
-def test_an_older_epoch_may_commit_what_it_was_given_and_still_has():
+def test_an_older_epoch_may_commit_what_it_was_given_and_still_has() -> None:
     world = World()
     world.join("a")  # foo 0 1 2 at epoch 1
     world.join("b")
@@ -106,7 +118,7 @@ def test_an_older_epoch_may_commit_what_it_was_given_and_still_has():
     assert committed(world) == {("foo", 0): 9, ("foo", 1): 6}
 
 
-def test_a_partition_that_is_being_given_up_may_still_be_committed():
+def test_a_partition_that_is_being_given_up_may_still_be_committed() -> None:
     world = World()
     world.join("a")
     world.join("b")
@@ -114,7 +126,7 @@ def test_a_partition_that_is_being_given_up_may_still_be_committed():
     assert world.commit(2, {("foo", 2): 5}, "a") == [Code.NONE]
 
 
-def test_a_commit_without_a_group_makes_a_simple_one():
+def test_a_commit_without_a_group_makes_a_simple_one() -> None:
     world = World()
     assert world.commit(-1, {("foo", 0): 5}) == [Code.NONE]
     assert world.commit(0, {("foo", 0): 6}) == [Code.UNKNOWN_MEMBER_ID]
@@ -123,7 +135,7 @@ def test_a_commit_without_a_group_makes_a_simple_one():
     assert committed(world) == {("foo", 0): 5, ("foo", 1): 6}
 
 
-def test_unknown_topics_and_long_metadata_fail_alone():
+def test_unknown_topics_and_long_metadata_fail_alone() -> None:
     world = World(GroupSettings(offset_metadata_max_bytes=4))
     assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}) == [
         Code.NONE,
@@ -139,11 +151,11 @@ def test_unknown_topics_and_long_metadata_fail_alone():
     assert world.log[-1].value.metadata == ""
 
 
-def test_a_commit_of_unknown_topics_alone_asks_no_group():
+def test_a_commit_of_unknown_topics_alone_asks_no_group() -> None:
     assert World().commit(8, {("bar", 0): 5}, "nobody") == [Code.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_an_explicit_retention_is_kept_across_a_crash():
+def test_an_explicit_retention_is_kept_across_a_crash() -> None:
     world = World()
     world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=60_000)
     value = OffsetCommitValue(offset=5, commit_timestamp=1_000_000, expire_timestamp=1_060_000)
@@ -151,17 +163,17 @@ def test_an_explicit_retention_is_kept_across_a_crash():
     assert picture(recovered(through_bytes(world.log), world.shard)) == picture(world.shard)
 
 
-def test_a_retention_without_end_ends_at_the_last_moment():
+def test_a_retention_without_end_ends_at_the_last_moment() -> None:
     world = World()
     assert world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=2**63 - 1) == [Code.NONE]
     assert [record.value.expire_timestamp for record in through_bytes(world.log)] == [2**63 - 1]
 
 
-def test_a_group_id_that_no_record_can_hold_is_refused():
+def test_a_group_id_that_no_record_can_hold_is_refused() -> None:
     assert World().commit(-1, {("foo", 0): 5}, group_id="g" * 32_768) == [Code.INVALID_GROUP_ID]
 
 
-def test_the_answer_to_a_commit_names_what_the_request_named():
+def test_the_answer_to_a_commit_names_what_the_request_named() -> None:
     world = World()
     request_of = {9: ("foo", NO_TOPIC_ID), 10: ("", topic_id("foo"))}
     for version, (name, some_id) in request_of.items():
@@ -175,12 +187,12 @@ def test_the_answer_to_a_commit_names_what_the_request_named():
         assert answer == OffsetCommitResponse(topics=(expected,))
 
 
-def test_nothing_committed_is_no_error():
+def test_nothing_committed_is_no_error() -> None:
     assert World().fetch({"foo": [1]}) == group_answer({("foo", 1): -1})
     assert World().fetch(None) == group_answer({})
 
 
-def test_all_offsets_of_a_group_are_listed_by_name_and_partition():
+def test_all_offsets_of_a_group_are_listed_by_name_and_partition() -> None:
     world = World(known=topics(foo=2, bar=1))
     for where in (("foo", 1), ("bar", 0)):
         world.commit(-1, {where: 4})
@@ -203,7 +215,7 @@ def test_all_offsets_of_a_group_are_listed_by_name_and_partition():
     )
 
 
-def test_an_old_version_asks_for_one_group():
+def test_an_old_version_asks_for_one_group() -> None:
     world = World()
     world.commit(-1, {("foo", 0): 4})
     wanted = (OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 1)),)
@@ -224,7 +236,7 @@ def test_an_old_version_asks_for_one_group():
     )
 
 
-def test_topics_by_id_are_looked_up_by_id():
+def test_topics_by_id_are_looked_up_by_id() -> None:
     world = World()
     world.commit(-1, {("foo", 0): 4}, version=10)
     assert world.fetch({"foo": [0]}, version=10) == group_answer({("foo", 0): 4})
@@ -245,7 +257,9 @@ def test_topics_by_id_are_looked_up_by_id():
         (None, 0, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_member_reads_offsets_at_its_epoch_alone(member_id, epoch, code):
+def test_a_member_reads_offsets_at_its_epoch_alone(
+    member_id: str | None, epoch: int, code: Code
+) -> None:
     world = World()
     world.join("a")
     answer = world.fetch({"foo": [0]}, member_id, epoch)
@@ -256,7 +270,7 @@ def test_a_member_reads_offsets_at_its_epoch_alone(member_id, epoch, code):
     )
 
 
-def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_its_topic():
+def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_its_topic() -> None:
     world = World()
     world.commit(-1, {("foo", 0): 4})
     world.shard.topics = type(world.shard.topics)([Topic("foo", topic_id("foo", life=1), 3)])
@@ -270,7 +284,7 @@ def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_i
     assert (committed(world), world.log[-1].value) == ({}, None)
 
 
-def delete(world, **partitions):
+def delete(world: World, **partitions: Any) -> Code | list[int]:
     wanted = tuple(
         OffsetDeleteRequestTopic(
             name=name,
@@ -285,7 +299,7 @@ def delete(world, **partitions):
     return Code(answer.error_code) if answer.error_code else codes
 
 
-def test_offsets_are_deleted_but_for_topics_that_somebody_reads():
+def test_offsets_are_deleted_but_for_topics_that_somebody_reads() -> None:
     world = World(known=topics(foo=3, bar=1))
     assert delete(world, foo=[0]) is Code.GROUP_ID_NOT_FOUND
     for where in (("foo", 0), ("bar", 0)):
@@ -301,7 +315,7 @@ def test_offsets_are_deleted_but_for_topics_that_somebody_reads():
     assert world.send(OffsetDeleteRequest(group_id=""), 0).error_code == Code.INVALID_GROUP_ID
 
 
-def test_offsets_survive_a_crash_and_a_compaction():
+def test_offsets_survive_a_crash_and_a_compaction() -> None:
     world = World(known=topics(foo=3, bar=1))
     for offset in range(3):
         world.commit(-1, {("foo", 0): offset, ("bar", 0): offset})

@@ -2,8 +2,9 @@
 (a.11, KIP-211).
 """
 
+from typing import Any
+
 import pytest
-from coordworld import World, compacted, picture, recovered, through_bytes, topics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,12 +25,13 @@ from apportion.wire.records.groups import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from tests.coord.coordworld import World, compacted, picture, recovered, through_bytes, topics
 
 EVERY_MS = 10_000
 START_MS = 1_000_000  # the world's wall clock at its beginning
 
 
-def world_of(**known):
+def world_of(**known: Any) -> World:
     """A shard that keeps offsets for a minute and looks for older ones every ten seconds."""
     setting = GroupSettings(
         offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS
@@ -37,26 +39,26 @@ def world_of(**known):
     return World(setting, topics(**(known or {"foo": 3, "bar": 3})))
 
 
-def kept(world, group_id="g"):
+def kept(world: World, group_id: str = "g") -> list[tuple[str, int]]:
     """Topic and partition of every offset that is still there."""
     by_topic = world.shard.ledger.offsets.get(group_id, {})
     return sorted((topic, partition) for topic, some in by_topic.items() for partition in some)
 
 
-def offset_tombstone(topic, partition, group_id="g"):
+def offset_tombstone(topic: str, partition: int, group_id: str = "g") -> CoordinatorRecord:
     return CoordinatorRecord(
         OffsetCommitKey(group=group_id, topic=topic, partition=partition), None
     )
 
 
-def stays_alive(world, member_id, epoch, elapsed_ms):
+def stays_alive(world: World, member_id: str, epoch: int, elapsed_ms: int) -> None:
     """Time passes while a member heartbeats."""
     for _ in range(elapsed_ms // EVERY_MS):
         assert world.beat(member_id, epoch).error_code == Code.NONE
         world.advance(EVERY_MS)
 
 
-def test_offsets_of_an_empty_group_expire_a_retention_after_each_commit():
+def test_offsets_of_an_empty_group_expire_a_retention_after_each_commit() -> None:
     world = world_of()
     world.commit(-1, {("foo", 0): 5})
     world.advance(25_000)
@@ -72,7 +74,7 @@ def test_offsets_of_an_empty_group_expire_a_retention_after_each_commit():
     assert (kept(world), world.shard.ledger.offsets) == ([], {})
 
 
-def test_a_commit_begins_the_time_anew():
+def test_a_commit_begins_the_time_anew() -> None:
     world = world_of()
     for _ in range(10):
         world.commit(-1, {("foo", 0): 5})
@@ -80,7 +82,7 @@ def test_a_commit_begins_the_time_anew():
     assert kept(world) == [("foo", 0)]
 
 
-def test_an_offset_with_a_time_to_live_goes_at_that_time():
+def test_an_offset_with_a_time_to_live_goes_at_that_time() -> None:
     world = world_of()
     world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=15_000)
     world.commit(-1, {("foo", 1): 5}, version=4, retention_time_ms=600_000)
@@ -92,7 +94,7 @@ def test_an_offset_with_a_time_to_live_goes_at_that_time():
     assert kept(world) == []
 
 
-def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else():
+def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else() -> None:
     world = world_of()
     world.commit(-1, {("foo", 0): 5, ("bar", 0): 6})
     epoch = world.join("a", topics=("foo",)).member_epoch
@@ -109,7 +111,7 @@ def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else():
     assert picture(world.shard) == {"groups": {}, "offsets": {}}
 
 
-def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look():
+def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look() -> None:
     world = world_of()
     world.join("a")
     world.advance(EVERY_MS)
@@ -120,7 +122,7 @@ def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look
     assert world.shard.ledger.groups == {}
 
 
-def test_a_group_without_members_stays_as_long_as_one_of_its_offsets():
+def test_a_group_without_members_stays_as_long_as_one_of_its_offsets() -> None:
     world = world_of()
     epoch = world.join("a").member_epoch
     world.commit(epoch, {("foo", 0): 5}, "a")
@@ -131,7 +133,7 @@ def test_a_group_without_members_stays_as_long_as_one_of_its_offsets():
     assert picture(world.shard) == {"groups": {}, "offsets": {}}
 
 
-def classic(state_ms, *members, protocol_type="consumer"):
+def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> CoordinatorRecord:
     """The record of a classic group; each member is what it says."""
     said = tuple(
         MemberMetadata(
@@ -158,7 +160,7 @@ def classic(state_ms, *members, protocol_type="consumer"):
     return records.classic_group("g", value)
 
 
-def subscribed(*names):
+def subscribed(*names: str) -> bytes:
     return encode(ConsumerProtocolSubscription(topics=names), 1)
 
 
@@ -188,7 +190,9 @@ COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of t
         ),
     ],
 )
-def test_a_classic_group_keeps_what_it_may_need(group, left):
+def test_a_classic_group_keeps_what_it_may_need(
+    group: CoordinatorRecord, left: list[tuple[str, int]]
+) -> None:
     world = world_of()
     value = OffsetCommitValue(offset=5, commit_timestamp=COMMITTED_MS)
     world.log = [
@@ -204,7 +208,7 @@ def test_a_classic_group_keeps_what_it_may_need(group, left):
         assert world.log[-1] == CoordinatorRecord(GroupMetadataKey(group="g"), None)
 
 
-def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
+def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "OFFSETS_PER_STEP", 10)
     world = world_of(foo=64)
     for group, offsets in enumerate((25, 3, 4, 4, 4, 4, 4)):
@@ -212,8 +216,8 @@ def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
         for partition in range(offsets):
             world.commit(-1, {("foo", partition): 1}, group_id=f"g{group}")
     world.mono_ms = MINUTE_MS
-    appended = []
-    while world.shard.wake_at() <= world.mono_ms and len(appended) < 10:
+    appended: list[int] = []
+    while (world.shard.wake_at() or 0) <= world.mono_ms and len(appended) < 10:
         before = len(world.log)
         world.perform(world.shard.step(Tick(), world.now))
         appended.append(len(world.log) - before)
@@ -224,7 +228,7 @@ def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
     )
 
 
-def test_a_start_looks_after_a_whole_interval():
+def test_a_start_looks_after_a_whole_interval() -> None:
     world = world_of()
     world.commit(-1, {("foo", 0): 5})
     world.mono_ms += MINUTE_MS
@@ -252,7 +256,7 @@ deeds = st.one_of(
 class Story:
     """What a plain list of commits and members says must be there after each look."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.world = world_of()
         self.world.settings = GroupSettings(
             offsets_retention_minutes=1,
@@ -260,17 +264,16 @@ class Story:
             group_consumer_session_timeout_ms=60_000,
         )
         self.world.crash()
-        self.commits = {}  # (group, topic, partition) -> when it may go, if it is not needed
-        self.wishes = {}  # group -> topics of its only member
+        self.commits: dict[
+            tuple[str, str, int], int
+        ] = {}  # (group, topic, partition) -> when it may go, if it is not needed
+        self.wishes: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
 
-    def act(self, deed, first, second):
+    def act(self, deed: str, first: Any, second: Any) -> None:
         world = self.world
         if deed in ("commit", "lease"):
-            version, lives_ms, lease = (
-                (4, 20_000, {"retention_time_ms": 20_000})
-                if deed == "lease"
-                else (9, MINUTE_MS, {})
-            )
+            lease: dict[str, Any] = {"retention_time_ms": 20_000} if deed == "lease" else {}
+            version, lives_ms = (4, 20_000) if lease else (9, MINUTE_MS)
             if first not in self.wishes:
                 assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
                     Code.NONE
@@ -289,20 +292,21 @@ class Story:
         else:
             self.pass_time(first)
 
-    def pass_time(self, elapsed_ms):
+    def pass_time(self, elapsed_ms: Any) -> None:
         until_ms = self.world.mono_ms + elapsed_ms
         while self.world.mono_ms < until_ms:
             step_ms = min(EVERY_MS, until_ms - self.world.mono_ms)
             for group in self.wishes:
+                there: Any = self.world.shard.ledger.groups[group]
                 self.world.beat(
                     "m",
-                    self.world.shard.ledger.groups[group].saved.members["m"].epoch,
+                    there.saved.members["m"].epoch,
                     group_id=group,
                 )
             self.world.advance(step_ms)
             self.check()
 
-    def check(self):
+    def check(self) -> None:
         """Nothing that is needed or young is missing, and nothing is there that was not
         committed.
         """
@@ -317,7 +321,9 @@ class Story:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(deeds, min_size=5, max_size=40))
-def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(story):
+def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
+    story: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
+) -> None:
     told = Story()
     for deed in story:
         told.act(*deed)

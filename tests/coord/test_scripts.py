@@ -12,20 +12,22 @@ A line with "#" is a remark. Steps:
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from coordworld import World, parts, said, topic_id, topics
-from scripted import check
 
 from apportion.coord import records
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.errors import Code
 from apportion.topics import Topic
+from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     RecordTopicPartitions,
 )
+from tests.coord.coordworld import World, parts, said, topic_id, topics
+from tests.coord.scripted import check
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -34,13 +36,13 @@ assert SCRIPTS
 class Story:
     """One script being played."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.world = World(known=topics())
-        self.epochs = {}
-        self.instances = {}
-        self.topics = {}
+        self.epochs: dict[str, int] = {}
+        self.instances: dict[str, str | None] = {}
+        self.topics: dict[str, Topic] = {}
 
-    def play(self, line):
+    def play(self, line: str) -> list[str]:
         """What the shard says to one step."""
         match line.split():
             case ["topic", name, partitions]:
@@ -60,12 +62,12 @@ class Story:
             case ["show"]:
                 return self.show()
             case [member, "joins", *wishes]:
-                wishes, _, instance = " ".join(wishes).partition(" as ")
+                names, _, instance = " ".join(wishes).partition(" as ")
                 self.instances[member] = instance or None
                 return self.beat(
                     member,
                     0,
-                    subscribed_topic_names=wishes.split(),
+                    subscribed_topic_names=names.split(),
                     rebalance_timeout_ms=20_000,
                     owned={},
                 )
@@ -79,7 +81,7 @@ class Story:
                 return self.beat(member, -2)
         raise AssertionError(f"no such step: {line}")
 
-    def beat(self, member, epoch, **facts):
+    def beat(self, member: str, epoch: int, **facts: Any) -> list[str]:
         """One heartbeat, and the answer as a line."""
         answer = self.world.beat(member, epoch, instance_id=self.instances.get(member), **facts)
         if answer.error_code:
@@ -88,7 +90,7 @@ class Story:
         told = "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
         return [f"{member}: epoch {answer.member_epoch}{told}"]
 
-    def settle(self, epoch, members):
+    def settle(self, epoch: int, members: str) -> None:
         """The log begins with a group in which everybody has its target."""
         log = [records.group_epoch("g", epoch, 0)]
         for text in members.split(","):
@@ -111,16 +113,19 @@ class Story:
             ]
         self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
         self.world.crash()
-        hashed = metadata_hash(self.world.shard.ledger.groups["g"], self.world.shard.topics)
+        group: Any = self.world.shard.ledger.groups["g"]
+        hashed = metadata_hash(group, self.world.shard.topics)
         self.world.log.append(records.group_epoch("g", epoch, hashed))
         self.world.crash()
 
-    def show(self):
+    def show(self) -> list[str]:
         """The group as its page in KIP-848 would show it."""
-        group = self.world.shard.ledger.groups.get("g")
+        group: Any = self.world.shard.ledger.groups.get("g")
         if group is None:
             return ["no group"]
+        assert group.saved is not None
         saved, units = group.saved, group.saved.units
+        assert saved is not None
         members = [member for _, member in sorted(saved.members.items())]
         lines = [
             f"{group.state_name()}, group epoch {saved.epoch}",
@@ -140,21 +145,21 @@ class Story:
         return lines
 
 
-def by_topic(words):
+def by_topic(words: list[str]) -> dict[str, list[int]]:
     """["foo-0", "foo-1"] as {"foo": [0, 1]}."""
-    found = {}
+    found: dict[str, list[int]] = {}
     for word in words:
         topic, _, partition = word.rpartition("-")
         found.setdefault(topic, []).append(int(partition))
     return found
 
 
-def names(topic_partitions):
+def names(topic_partitions: tuple[TopicPartitions, ...]) -> str:
     """Partitions of a message as words."""
     return named((part.topic_id, part.partitions) for part in topic_partitions)
 
 
-def named(held):
+def named(held: Any) -> str:
     """(topic id, partitions) as words."""
     words = [
         f"{some.decode().lstrip('.').split('.')[0]}-{index}"
@@ -165,5 +170,5 @@ def named(held):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_story_goes_as_it_is_told(script, request):
+def test_a_story_goes_as_it_is_told(script: Path, request: pytest.FixtureRequest) -> None:
     check(script, Story().play, request)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.placement import shard_of
 
 
-def test_the_defaults_are_kafkas_but_for_what_settles_faster():
+def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
     assert asdict(GroupSettings()) == {
         "group_consumer_session_timeout_ms": 45_000,
         "group_consumer_min_session_timeout_ms": 1_000,  # Kafka: 45 s
@@ -52,18 +53,19 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster():
         ("apportion_consumer_unsettled_heartbeat_interval_ms", 1),
     ],
 )
-def test_below_its_smallest_value_a_setting_is_refused(name, least):
+def test_below_its_smallest_value_a_setting_is_refused(name: str, least: int) -> None:
     with pytest.raises(
         ValueError,
         match=f"^{re.escape(name.replace('_', '.'))} must be at least {least}, not {least - 1}.$",
     ):
-        GroupSettings(**{name: least - 1})
+        defaults: dict[str, Any] = {name: least - 1}
+        GroupSettings(**defaults)
 
 
-def test_the_smallest_values_go_together():
+def test_the_smallest_values_go_together() -> None:
     interval = "group_consumer_{}heartbeat_interval_ms"
     session = "group_consumer_{}session_timeout_ms"
-    said = {
+    said: dict[str, Any] = {
         **{interval.format(which): 1 for which in ("", "min_", "max_")},
         session.format("min_"): 1,
         session.format(""): 2,
@@ -76,7 +78,7 @@ def test_the_smallest_values_go_together():
     assert {name: settings[name] for name in said} == said
 
 
-def test_an_assignor_may_be_named_as_kafka_names_its_class():
+def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
     settings = GroupSettings(
         group_consumer_assignors=(
             "range",
@@ -129,7 +131,9 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class():
         ),
     ],
 )
-def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(said, sentence):
+def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(
+    said: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(ValueError) as refusal:
         GroupSettings(**said)
     assert str(refusal.value) == sentence
@@ -147,6 +151,6 @@ def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(said, sentence)
         ("\U0001f600", 1772899),
     ],
 )
-def test_a_group_has_the_shard_that_java_gives_it(group_id, hashed):
+def test_a_group_has_the_shard_that_java_gives_it(group_id: str, hashed: int) -> None:
     assert shard_of(group_id, 1 << 40) == hashed
     assert shard_of(group_id, 50) == hashed % 50

@@ -1,11 +1,16 @@
 """Which groups are upgraded, and what of their members' bytes is believed."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
-from coordworld import topic_id
-from mixedworld import REBALANCE_MS, SESSION_MS, classic, consumer, make_world, settle
 
 from apportion.errors import Code
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -13,14 +18,22 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.coordworld import topic_id
+from tests.coord.mixedclients import classic, consumer, make_world, settle
+from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, MixedWorld
 
 
 @pytest.fixture
-def world():
+def world() -> MixedWorld:
     return make_world()
 
 
-def join_as(world, name, protocols=(("range", None),), protocol_type="consumer"):
+def join_as(
+    world: MixedWorld,
+    name: str,
+    protocols: Sequence[tuple[str, bytes | None]] = (("range", None),),
+    protocol_type: str = "consumer",
+) -> JoinGroupResponse:
     """A member that joined, synced `assignment`, and says no more."""
     subscription = consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",)))
     request = JoinGroupRequest(
@@ -35,10 +48,11 @@ def join_as(world, name, protocols=(("range", None),), protocol_type="consumer")
     )
     ticket = world.ask(request, 3)
     world.advance(0)
-    return world.answers.pop(ticket)
+    result: JoinGroupResponse = world.answers.pop(ticket)
+    return result
 
 
-def sync_as(world, joined, assignment):
+def sync_as(world: MixedWorld, joined: JoinGroupResponse, assignment: bytes) -> None:
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
     request = SyncGroupRequest(
         group_id="g",
@@ -49,11 +63,11 @@ def sync_as(world, joined, assignment):
     assert world.send(request, 4).error_code == Code.NONE
 
 
-def said(user_data):
+def said(user_data: bytes | None) -> bytes:
     return consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=user_data))
 
 
-def given(user_data=None, *indexes):
+def given(user_data: bytes | None = None, *indexes: int) -> bytes:
     parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes or (0,)),)
     return consumer_serde.encode(
         ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data)
@@ -84,12 +98,16 @@ def given(user_data=None, *indexes):
     ],
 )
 def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
-    settings, protocols, protocol_type, assignment, why
-):
+    settings: dict[str, str],
+    protocols: list[tuple[str, bytes | None]],
+    protocol_type: str,
+    assignment: bytes,
+    why: str,
+) -> None:
     world = make_world(**settings)
     sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
     before = len(world.log)
-    answer = world.join("c")
+    answer: Any = world.join("c")
     assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), (
         answer
     )
@@ -110,13 +128,17 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
         ("mine", b"x", None),  # as with Kafka, where only a leader's stop it
     ],
 )
-def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, wrote, user_data):
+def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(
+    world: MixedWorld, name: str, wrote: bytes | None, user_data: bytes | None
+) -> None:
     sync_as(world, join_as(world, "a", [(name, said(wrote))]), given(user_data, 0, 1, 2, 3))
     answer = world.join("c")
     assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
 
 
-def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(world):
+def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(
+    world: MixedWorld,
+) -> None:
     much = consumer_serde.encode(
         ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24))
     )
@@ -133,7 +155,9 @@ def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(worl
     assert world.group().type_name == "consumer"
 
 
-def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
+def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(
+    world: MixedWorld,
+) -> None:
     parts = (
         ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),
         ConsumerProtocolTopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)),
@@ -160,14 +184,16 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
     leader.listen()
     leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
     leader.act()
-    answer = world.join("c")
+    answer: Any = world.join("c")
     assert (answer.error_code, "one partition" in answer.error_message) == (
         Code.UNKNOWN_SERVER_ERROR,
         True,
     )
 
 
-def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):
+def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(
+    world: MixedWorld,
+) -> None:
     nothing = consumer_serde.encode(ConsumerProtocolSubscription(topics=()))
     joined = join_as(world, "a", [("range", nothing)])
     sync_as(world, joined, given(None, 0, 1, 2, 3))

@@ -1,7 +1,8 @@
 """Describe, list, delete: what an administrator sees (a.8, b.9)."""
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
-from coordworld import World, parts, topic_id, topics
 
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import (
@@ -13,13 +14,20 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from tests.coord.coordworld import World, parts, topic_id, topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def describe(world, *group_ids, **facts):
-    return world.send(ConsumerGroupDescribeRequest(group_ids=group_ids, **facts), 1).groups
+def describe(world: World, *group_ids: str, **facts: Any) -> tuple[DescribedGroup, ...]:
+    result: tuple[DescribedGroup, ...] = world.send(
+        ConsumerGroupDescribeRequest(group_ids=group_ids, **facts), 1
+    ).groups
+    return result
 
 
-def assignment(**partitions):
+def assignment(**partitions: Any) -> Assignment:
     held = (
         TopicPartitions(topic_id=topic_id(name), topic_name=name, partitions=tuple(some))
         for name, some in partitions.items()
@@ -27,12 +35,12 @@ def assignment(**partitions):
     return Assignment(topic_partitions=tuple(held))
 
 
-def test_a_group_is_described_with_its_members_and_their_way():
+def test_a_group_is_described_with_its_members_and_their_way() -> None:
     world = World(known=topics(foo=2))
     world.join("a", rack_id="r")
     world.join("b", instance_id="i")
     world.beat("a", 2)
-    common = {
+    common: dict[str, Any] = {
         "client_id": "client",
         "client_host": "/127.0.0.1",
         "subscribed_topic_regex": "",
@@ -68,7 +76,7 @@ def test_a_group_is_described_with_its_members_and_their_way():
     )
 
 
-def test_a_deleted_topic_is_left_out_of_the_description():
+def test_a_deleted_topic_is_left_out_of_the_description() -> None:
     world = World(known=topics(foo=1))
     world.join("a")
     world.change_topics([])
@@ -79,7 +87,7 @@ def test_a_deleted_topic_is_left_out_of_the_description():
     )
 
 
-def test_what_cannot_be_described_says_why():
+def test_what_cannot_be_described_says_why() -> None:
     assert describe(World(), "g", "") == (
         DescribedGroup(
             group_id="g",
@@ -90,7 +98,7 @@ def test_what_cannot_be_described_says_why():
     )
 
 
-def test_operations_are_told_to_those_who_ask():
+def test_operations_are_told_to_those_who_ask() -> None:
     world = World()
     world.join("a")
     told = [
@@ -122,7 +130,9 @@ STABLE = ListedGroup(
         ((), ("nonsense",), ()),
     ],
 )
-def test_groups_are_listed_through_both_filters(states, types, listed):
+def test_groups_are_listed_through_both_filters(
+    states: tuple[str, ...], types: tuple[str, ...], listed: tuple[ListedGroup, ...]
+) -> None:
     world = World()
     world.join("a", group_id="stable")
     world.join("a", group_id="empty")
@@ -133,10 +143,10 @@ def test_groups_are_listed_through_both_filters(states, types, listed):
     )
 
 
-def test_the_state_of_a_group_is_told_at_every_turn():
+def test_the_state_of_a_group_is_told_at_every_turn() -> None:
     world = World()
     states = []
-    for happens in (
+    happenings: tuple[Callable[[], Any], ...] = (
         lambda: world.join("a"),
         lambda: world.join("b"),
         lambda: world.beat("a", 2),
@@ -145,7 +155,8 @@ def test_the_state_of_a_group_is_told_at_every_turn():
         lambda: world.beat("b", -1),
         lambda: world.beat("a", 3),
         lambda: world.beat("a", -1),
-    ):
+    )
+    for happens in happenings:
         happens()
         states += [group.group_state for group in describe(world, "g")]
     assert states == [
@@ -160,8 +171,8 @@ def test_the_state_of_a_group_is_told_at_every_turn():
     ]
 
 
-def test_only_groups_without_members_are_deleted_with_their_offsets():
-    world = World()
+def test_only_groups_without_members_are_deleted_with_their_offsets() -> None:
+    world: Any = World()
     world.join("a")
     world.commit(2, {("foo", 0): 1}, "a")
     world.commit(-1, {("foo", 0): 1}, group_id="simple")

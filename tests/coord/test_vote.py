@@ -2,6 +2,8 @@
 best.
 """
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ from apportion.coord.classic.election import select_protocol
         ([["x", "b", "a"], ["y", "b", "a"]], "b"),
     ],
 )
-def test_the_vote_of(ballots, elected):
+def test_the_vote_of(ballots: list[list[str]], elected: str) -> None:
     assert select_protocol(ballots) == elected
 
 
@@ -38,7 +40,9 @@ def test_the_vote_of(ballots, elected):
     st.lists(st.permutations(["range", "sticky", "roundrobin", "mine"]), min_size=1, max_size=6),
     st.randoms(use_true_random=False),
 )
-def test_the_vote_does_not_depend_on_who_joined_first(ballots, chance):
+def test_the_vote_does_not_depend_on_who_joined_first(
+    ballots: list[list[str]], chance: random.Random
+) -> None:
     elected = select_protocol(ballots)
     chance.shuffle(ballots)
     assert select_protocol(ballots) == elected

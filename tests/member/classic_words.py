@@ -2,6 +2,8 @@
 messages.
 """
 
+from typing import Any
+
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.assignors.builtin import CooperativeSticky, Range
@@ -38,11 +40,11 @@ SEEN = TopicDescription("t", T, 4)
 PARKED_MS = 65_000
 
 
-def at(ms):
+def at(ms: Any) -> Instant:
     return Instant(ms, 1_700_000_000_000 + ms)
 
 
-def eager(**settings):
+def eager(**settings: Any) -> ClassicMember:
     return ClassicMember(
         ClassicSettings(
             **{"group_id": "g", "assignors": (Range(),), "rebalance_timeout_ms": 60_000, **settings}
@@ -50,26 +52,26 @@ def eager(**settings):
     )
 
 
-def cooperative(**settings):
+def cooperative(**settings: Any) -> ClassicMember:
     return eager(assignors=(CooperativeSticky(),), **settings)
 
 
-def of_t(*numbers):
+def of_t(*numbers: int) -> tuple[TopicParts, ...]:
     return (TopicParts("t", numbers),) if numbers else ()
 
 
 def joins(
-    member_id="m",
+    member_id: Any = "m",
     *,
-    name="range",
-    owned=(),
-    generation=-1,
-    topics=("t",),
-    user_data=None,
-    instance_id=None,
-    reason=None,
-    rack=None,
-):
+    name: str = "range",
+    owned: tuple[int, ...] = (),
+    generation: int = -1,
+    topics: tuple[str, ...] = ("t",),
+    user_data: bytes | None = None,
+    instance_id: str | None = None,
+    reason: str | None = None,
+    rack: str | None = None,
+) -> JoinGroupRequest:
     said = Subscription(topics, user_data, of_t(*owned), generation, rack)
     return JoinGroupRequest(
         group_id="g",
@@ -83,7 +85,14 @@ def joins(
     )
 
 
-def syncs(generation, *assignments, name="range", instance_id=None, member_id="m", user_data=None):
+def syncs(
+    generation: int,
+    *assignments: tuple[str, tuple[int, ...]],
+    name: str = "range",
+    instance_id: str | None = None,
+    member_id: str = "m",
+    user_data: bytes | None = None,
+) -> SyncGroupRequest:
     return SyncGroupRequest(
         group_id="g",
         generation_id=generation,
@@ -100,7 +109,13 @@ def syncs(generation, *assignments, name="range", instance_id=None, member_id="m
     )
 
 
-def joined(generation, *members, name="range", leader="a", **fields):
+def joined(
+    generation: int,
+    *members: tuple[str, Subscription],
+    name: str = "range",
+    leader: str = "a",
+    **fields: Any,
+) -> JoinGroupResponse:
     """The coordinator's answer. members: (id, subscription) as a leader sees them."""
     return JoinGroupResponse(
         generation_id=generation,
@@ -116,21 +131,23 @@ def joined(generation, *members, name="range", leader="a", **fields):
     )
 
 
-def synced(*numbers):
+def synced(*numbers: int) -> SyncGroupResponse:
     return SyncGroupResponse(assignment=encode_assignment(Given(of_t(*numbers))))
 
 
-def beats(generation, instance_id=None):
+def beats(generation: int, instance_id: str | None = None) -> HeartbeatRequest:
     return HeartbeatRequest(
         group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id
     )
 
 
-def beaten(code=Code.NONE):
+def beaten(code: Code = Code.NONE) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=code)
 
 
-def in_group(member, *numbers, generation=1, name="range"):
+def in_group(
+    member: ClassicMember, *numbers: int, generation: int = 1, name: str = "range"
+) -> ClassicMember:
     """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is
     STABLE.
     """
@@ -147,13 +164,13 @@ def in_group(member, *numbers, generation=1, name="range"):
     return member
 
 
-def hears_of_a_rebalance(member, request=6):
+def hears_of_a_rebalance(member: ClassicMember, request: int = 6) -> list[Any]:
     """The next heartbeat is answered with REBALANCE_IN_PROGRESS; the actions that this causes."""
     member.step(Tick(), at(3_000))
     return member.step(Answered(request, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
 
 
-def cooperative_loses_p1():
+def cooperative_loses_p1() -> ClassicMember:
     """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was
     the last.
     """
@@ -165,7 +182,9 @@ def cooperative_loses_p1():
     return member
 
 
-def cooperative_join(owned, generation, reason):
+def cooperative_join(
+    owned: tuple[int, ...], generation: int, reason: str | None
+) -> JoinGroupRequest:
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(*owned)), generation)
     return joins(

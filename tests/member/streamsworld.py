@@ -2,6 +2,9 @@
 a leader asks for them.
 """
 
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
 from apportion.machine import Note
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.membership import (
@@ -14,11 +17,15 @@ from apportion.member.membership import (
 )
 from apportion.member.streams.assignor import StreamsSettings
 from apportion.member.streams.machine import StreamsMember
-from apportion.streams.metadata.model import RUNNING
+from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
+
+if TYPE_CHECKING:
+    from apportion.topics import TopicPartition
 
 WORDS = topology_of(
     [
@@ -35,14 +42,22 @@ class StreamsWorld(GroupWorld):
     notes: what members said for people.
     """
 
-    def __init__(self, topology=WORDS, **sizes):
+    def __init__(self, topology: Topology = WORDS, **sizes: Any) -> None:
         self.topology = topology
-        self.ends = {}
-        self.has = {}
-        self.notes = []
+        self.ends: dict[TopicPartition, int] | None = {}
+        self.has: dict[str, dict[TaskId, int]] = {}
+        self.notes: list[str] = []
         super().__init__(**(sizes or {"lines": 4}))
 
-    def starts(self, name, *, release="4.3", process=None, instance_id=None, **settings):
+    def starts(
+        self,
+        name: str,
+        *,
+        release: str = "4.3",
+        process: Any = None,
+        instance_id: str | None = None,
+        **settings: Any,
+    ) -> Actor:
         """An instance of that name; `process` says whose thread it is, if not one of its own."""
         machine = StreamsMember(
             StreamsSettings(
@@ -65,14 +80,14 @@ class StreamsWorld(GroupWorld):
         self.tell(actor, Subscribe(self.topology.source_topics))
         return actor
 
-    def heed(self, actor, action):
+    def heed(self, actor: Actor, action: Note | QueryCluster) -> None:
         match action:
             case QueryCluster(request_id):
                 self.mail.append((actor, action, request_id))
             case Note(_, text):
                 self.notes.append(text)
 
-    def answer(self, what):
+    def answer(self, what: Any) -> Any:
         if not isinstance(what, QueryCluster):
             return super().answer(what)
         question = what.query
@@ -89,10 +104,10 @@ class StreamsWorld(GroupWorld):
             what.request_id, {place: self.ends.get(place, 0) for place in question.partitions}
         )
 
-    def wanted(self):
+    def wanted(self) -> Any:
         return [topic for topic in self.topics() if topic.name in self.topology.source_topics]
 
-    def adopts(self, actor):
+    def adopts(self, actor: Any) -> None:
         """As a StreamsConsumer: what it lets go of it says before that to run no more, and what it
         takes up after that to run.
         """
@@ -104,15 +119,16 @@ class StreamsWorld(GroupWorld):
         if is_ours:
             self.tells(actor, actor.machine.tasks().active)
 
-    def tells(self, actor, runs):
+    def tells(self, actor: Actor, runs: Collection[TaskId]) -> None:
         actor.runs = tuple(runs)
         sums = self.has.get(actor.name, {}) | dict.fromkeys(runs, RUNNING)
         self.tell(actor, TaskOffsetSums(sums, actor.view.incarnation))
 
-    def check(self):
+    def check(self) -> None:
         """As in every group; but a Streams member may be told to end."""
         failed = [actor for actor in self.actors.values() if actor.failed]
         for actor in failed:
+            assert actor.failed is not None
             assert actor.failed.split(": ", 1)[1] in (
                 "source topics are missing, of lines: create them, and start again",
                 "an instance has asked all instances to shut down",
@@ -124,7 +140,7 @@ class StreamsWorld(GroupWorld):
         super().check()
         self.actors = everybody
 
-    def passes(self, span_ms, quick=None):
+    def passes(self, span_ms: int, quick: list[Actor] | None = None) -> None:
         """Time passes and the mail comes; only the quick ones' owners do anything, or
         everybody's.
         """
@@ -132,7 +148,7 @@ class StreamsWorld(GroupWorld):
             self.deliver_all(quick=self.alive() if quick is None else quick)
             self.wait(250)
 
-    def given(self):
+    def given(self) -> dict[str, tuple[list[str], list[str]]]:
         """{name: (active, standby)} of everybody's tasks, as texts."""
         return {
             name: (

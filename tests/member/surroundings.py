@@ -2,7 +2,9 @@
 plain fields.
 """
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
@@ -29,13 +31,17 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
-from apportion.topics import Topic, TopicIdPartition, Topics
+from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
     Assignment,
     DescribedGroup,
     Member,
     TopicPartitions,
 )
+
+if TYPE_CHECKING:
+    from apportion.errors import Refused
+    from apportion.member.classic.described import DescribedAssignment
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
@@ -46,22 +52,28 @@ CLAIM = metadata_of(TABLE)
 BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
 
 
-def read(id, ranges):
+def read(id: str, ranges: dict[TopicIdPartition, tuple[int, int]]) -> Span:
     """The span of these ranges, of a query that writes to TABLE."""
     return sorted_span(id, ranges)._replace(sinks=TABLE)
 
 
-def held(*places):
+def held(*places: TopicIdPartition) -> tuple[IdPartition, ...]:
     """The partitions as the group protocol knows them."""
     return assignment(place.id_partition for place in places)
 
 
-def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_epoch=3):
+def described(
+    *targets: TopicIdPartition,
+    given: tuple[TopicIdPartition, ...] | None = None,
+    group_epoch: int = 3,
+    assignment_epoch: int = 3,
+    member_epoch: int = 3,
+) -> DescribedGroup:
     """The group as its coordinator describes it when it wants `targets` held by the one member and
     has given it `given`.
     """
 
-    def of(places):
+    def of(places: tuple[TopicIdPartition, ...]) -> Assignment:
         topics = (
             TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
             for one in to_wire(held(*places))
@@ -95,20 +107,28 @@ class Surroundings:
     what stands in the way lets the question through, and takes the answer.
     """
 
-    def __init__(self, *, drops_answers=False):
+    def __init__(self, *, drops_answers: bool = False) -> None:
         self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
         self.now_ms = 1_000
         self.topics = Topics([Topic("t", ID, 3)])
-        self.starts, self.ends, self.offsets = dict.fromkeys(ALL, 0), dict.fromkeys(ALL, 10), {}
-        self.metadata, self.told, self.joins, self.leaves = {}, NO_REPORT, 0, 0
-        self.stood, self.subscribed = None, ("t",)
-        self.members = ()
-        self.asked, self.obstacles, self.drops_answers = [], {}, drops_answers
+        self.starts = dict.fromkeys(ALL, 0)
+        self.ends = dict.fromkeys(ALL, 10)
+        self.offsets: dict[TopicIdPartition, int] = {}
+        self.metadata: dict[TopicIdPartition, str] = {}
+        self.told = NO_REPORT
+        self.joins = 0
+        self.leaves = 0
+        self.stood: DescribedGroup | DescribedAssignment | None = None
+        self.subscribed: tuple[str, ...] = ("t",)
+        self.members: tuple[str, ...] = ()
+        self.asked: list[Any] = []
+        self.obstacles: dict[int, Refused | NobodyAnswered] = {}
+        self.drops_answers = drops_answers
 
-    def sees(self, **fields):
+    def sees(self, **fields: Any) -> None:
         self.view = replace(self.view, **fields)
 
-    def attempt(self, asking):
+    def attempt(self, asking: Generator[Any, Any, Any]) -> Any:
         """What `asking` comes to."""
         self.asked = []
         try:
@@ -122,9 +142,10 @@ class Surroundings:
                 answer = self.answer(ask) if obstacle is None or self.drops_answers else None
                 ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
         except StopIteration as end:
-            return end.value
+            result: Span | None = end.value
+            return result
 
-    def stored(self, place):
+    def stored(self, place: TopicIdPartition) -> OffsetAndMetadata:
         """What the group has of the place."""
         return (
             OffsetAndMetadata(self.offsets[place], self.metadata.get(place, CLAIM))
@@ -132,7 +153,7 @@ class Surroundings:
             else OffsetAndMetadata(None)
         )
 
-    def answer(self, ask):  # noqa: C901  (an arm for each question)
+    def answer(self, ask: Any) -> Any:  # noqa: C901  (an arm for each question)
         match ask:
             case ReadMembership():
                 return MembershipSnapshot(self.view, self.now_ms)
@@ -190,11 +211,13 @@ class NobodyAnswered(Exception):
     """The driver's own: no connection."""
 
 
-def batches(otherwise=EARLIEST, topics=("t",), **given):
+def batches(
+    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
+) -> BatchPlanner:
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
-def working(there, *places):
+def working(there: Surroundings, *places: TopicIdPartition) -> Any:
     """A member that has planned its first batch over these places; with it that batch."""
     there.sees(target=held(*places))
     mine = batches()

@@ -2,6 +2,9 @@
 again.
 """
 
+from collections.abc import Generator, Mapping
+from typing import Any
+
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import (
@@ -13,6 +16,7 @@ from apportion.member.assignors.builtin import (
     Subscription,
     by_topic,
 )
+from apportion.member.assignors.interface import TopicShape
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -52,7 +56,9 @@ class Asking(Assignor):
 
     name = "asking"
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         if not cluster:
             return {}
         try:
@@ -69,7 +75,7 @@ class Asking(Assignor):
         }
 
 
-def leads(assignor):
+def leads(assignor: "Asking | Insisting") -> Any:
     """A member that leads a generation of one and has looked up its topics; the actions of that."""
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
@@ -80,13 +86,13 @@ def leads(assignor):
     return member, member.step(MetadataFetched(3, (SEEN,)), at(0))
 
 
-def plan_of(action):
+def plan_of(action: Any) -> SyncGroupRequest:
     assert isinstance(action, SendToCoordinator)
     assert isinstance(action.request, SyncGroupRequest)
     return action.request
 
 
-def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out():
+def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out() -> None:
     member, asked = leads(Asking())
     assert asked == [QueryCluster(4, "who?")]
     assert member.view().state is MembershipState.SYNCING
@@ -95,7 +101,7 @@ def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out():
     assert plan_of(send) == syncs(1, ("m", (0, 1, 2, 3)), name="asking", user_data=b"{'u': 7}")
 
 
-def test_an_assignor_that_could_ask_may_answer_at_once():
+def test_an_assignor_that_could_ask_may_answer_at_once() -> None:
     member = eager(assignors=(Asking(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -106,14 +112,14 @@ def test_an_assignor_that_could_ask_may_answer_at_once():
     assert plan_of(send) == syncs(1, ("m", ()), name="asking")
 
 
-def test_a_question_without_an_answer_is_thrown_into_the_assignor():
+def test_a_question_without_an_answer_is_thrown_into_the_assignor() -> None:
     member, _ = leads(Asking())
     warning, send = member.step(Unanswered(4, "no broker"), at(5))
     assert plan_of(send) == syncs(1, ("m", ()), name="asking", user_data=b"no broker")
     assert warning == Note("warning", "member m cannot look up its topics: no broker")
 
 
-def test_a_question_that_is_refused_for_good_is_thrown_as_refused():
+def test_a_question_that_is_refused_for_good_is_thrown_as_refused() -> None:
     member, _ = leads(Asking())
     failed = next(
         each
@@ -128,7 +134,9 @@ class Insisting(Assignor):
 
     name = "insisting"
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         while True:
             try:
                 yield "who?"
@@ -137,7 +145,7 @@ class Insisting(Assignor):
             return {}
 
 
-def test_a_question_that_is_asked_again_waits_a_while():
+def test_a_question_that_is_asked_again_waits_a_while() -> None:
     member, _ = leads(Insisting())
     assert member.step(Unanswered(4, "no broker"), at(5)) == [
         Note("warning", "member m cannot look up its topics: no broker")
@@ -147,14 +155,14 @@ def test_a_question_that_is_asked_again_waits_a_while():
     assert member.step(Tick(), at(5 + pause_ms)) == [QueryCluster(5, "who?")]
 
 
-def test_heartbeats_go_on_while_a_question_is_open():
+def test_heartbeats_go_on_while_a_question_is_open() -> None:
     member, _ = leads(Asking())
     assert [type(each.request).__name__ for each in member.step(Tick(), at(3_000))] == [
         "HeartbeatRequest"
     ]
 
 
-def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
+def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing() -> None:
     member, _ = leads(Asking())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_000))
@@ -165,7 +173,7 @@ def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
     assert member.step(MetadataFetched(7, (SEEN,)), at(3_010)) == [QueryCluster(8, "who?")]
 
 
-def test_nonsense_after_a_question_is_refused_as_without_one():
+def test_nonsense_after_a_question_is_refused_as_without_one() -> None:
     member, _ = leads(Asking())
     failed = next(
         each
@@ -181,25 +189,27 @@ class Coming(Assignor):
     name = "coming"
     rebalances = (Rebalance.COOPERATIVE,)
 
-    def __init__(self, at_ms):
+    def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         return {}
 
-    def on_assignment(self, given, generation):
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
         if self.at_ms < 0:
             raise Refused(Code.INVALID_REQUEST, "not for me")
         return FollowUp(self.at_ms, "it is time")
 
 
-def test_a_member_joins_again_at_once_when_its_assignor_says_so():
+def test_a_member_joins_again_at_once_when_its_assignor_says_so() -> None:
     member = eager(assignors=(Coming(0),))
     in_group(member, name="coming")
     assert member.view().state is MembershipState.JOINING
 
 
-def test_a_member_joins_again_at_the_time_that_its_assignor_named():
+def test_a_member_joins_again_at_the_time_that_its_assignor_named() -> None:
     member = in_group(eager(assignors=(Coming(at(2_500).wall_ms),)), 0, name="coming")
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
     (send,) = member.step(Tick(), at(2_500))
@@ -208,7 +218,7 @@ def test_a_member_joins_again_at_the_time_that_its_assignor_named():
     )
 
 
-def test_what_an_assignor_refuses_is_why_its_member_fails():
+def test_what_an_assignor_refuses_is_why_its_member_fails() -> None:
     member = eager(assignors=(Coming(-1),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -216,14 +226,14 @@ def test_what_an_assignor_refuses_is_why_its_member_fails():
     assert Failed(Code.INVALID_REQUEST, "not for me") in member.step(Answered(3, synced()), at(0))
 
 
-def test_an_owner_can_have_its_member_join_again():
+def test_an_owner_can_have_its_member_join_again() -> None:
     member = in_group(eager(), name="range")
     assert member.step(Rejoin("news"), at(10)) == [
         SendToCoordinator(5, joins(reason="news", generation=1), PARKED_MS)
     ]
 
 
-def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has():
+def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has() -> None:
     member = in_group(
         eager(assignors=(Coming(10**15),), revokes_before_rejoin=True), 0, 1, name="coming"
     )
@@ -244,11 +254,14 @@ class Parting(Assignor):
     name = "parting"
     rebalances = (Rebalance.COOPERATIVE,)
 
-    def on_assignment(self, given, generation):
+    def assign(self, cluster: Any, members: Any) -> dict[str, Given]:
+        raise NotImplementedError
+
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
         return Farewell(Code.POLICY_VIOLATION, "that was all") if generation == 2 else None
 
 
-def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go():
+def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go() -> None:
     member = in_group(eager(assignors=(Parting(),)), 0, name="parting")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="parting")), at(3_010))

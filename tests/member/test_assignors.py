@@ -1,6 +1,8 @@
 """The built-in assignors of classic groups, from subscriptions by name to what each member gets."""
 
+import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,9 @@ from apportion.member.assignors.builtin import (
 from apportion.member.assignors.numbering import Numbering
 
 
-def shares(assignor, sizes, members):
+def shares(
+    assignor: Any, sizes: dict[str, int], members: dict[str, Subscription]
+) -> dict[str, dict[str, tuple[int, ...]]]:
     """What the assignor gives, as {member: {topic: partitions}}."""
     cluster = {name: TopicShape(partitions) for name, partitions in sizes.items()}
     return {
@@ -29,11 +33,11 @@ def shares(assignor, sizes, members):
     }
 
 
-def wanting(*topics, instance_id=None):
+def wanting(*topics: str, instance_id: str | None = None) -> Subscription:
     return Subscription(topics=topics, instance_id=instance_id)
 
 
-def test_range_gives_each_member_a_piece_of_every_topic():
+def test_range_gives_each_member_a_piece_of_every_topic() -> None:
     members = {"b": wanting("u", "t"), "a": wanting("t", "u")}
     assert shares(Range(), {"t": 3, "u": 2}, members) == {
         "a": {"t": (0, 1), "u": (0,)},
@@ -41,16 +45,17 @@ def test_range_gives_each_member_a_piece_of_every_topic():
     }
 
 
-def test_racks_in_which_no_replica_is_take_one_column_together():
+def test_racks_in_which_no_replica_is_take_one_column_together() -> None:
     cluster = {"t": TopicShape(2, (("here",), ("there",)))}
     members = {f"m{number}": replace(wanting("t"), rack_id=f"r{number}") for number in range(9)}
     members |= {"n": wanting("t"), "o": replace(wanting("t"), rack_id="there")}
     racks = Numbering(cluster, members).racks_or_none(cluster)
+    assert racks is not None
     assert racks.members.tolist() == [2] * 9 + [-1, 1]
     assert racks.replicas.tolist() == [[True, False, False], [False, True, False]]
 
 
-def test_range_looks_for_racks_in_every_topic():
+def test_range_looks_for_racks_in_every_topic() -> None:
     here, there = ("here",), ("there", "far")
     members = {
         "a": replace(wanting("t", "u"), rack_id="there"),
@@ -64,7 +69,7 @@ def test_range_looks_for_racks_in_every_topic():
     assert given == {"a": {"t": (1,), "u": (0, 3)}, "b": {"t": (0,), "u": (1, 2)}, "c": {}}
 
 
-def test_each_assignor_says_how_its_group_may_rebalance():
+def test_each_assignor_says_how_its_group_may_rebalance() -> None:
     eager, cooperative = sorted(Rebalance)
     assert (eager, cooperative) == (Rebalance.EAGER, Rebalance.COOPERATIVE)
     assert {name: assignor().rebalances for name, assignor in CLIENT_ASSIGNORS.items()} == {
@@ -75,7 +80,7 @@ def test_each_assignor_says_how_its_group_may_rebalance():
     }
 
 
-def test_roundrobin_goes_on_where_the_topic_before_ended():
+def test_roundrobin_goes_on_where_the_topic_before_ended() -> None:
     members = {"a": wanting("t", "u"), "b": wanting("t", "u")}
     assert shares(RoundRobin(), {"t": 3, "u": 3}, members) == {
         "a": {"t": (0, 2), "u": (1,)},
@@ -83,7 +88,7 @@ def test_roundrobin_goes_on_where_the_topic_before_ended():
     }
 
 
-def test_roundrobin_passes_over_who_does_not_want_the_topic():
+def test_roundrobin_passes_over_who_does_not_want_the_topic() -> None:
     members = {"a": wanting("t", "u", "v"), "b": wanting("u", "v"), "c": wanting("v")}
     assert shares(RoundRobin(), {"t": 1, "u": 2, "v": 3}, members) == {
         "a": {"t": (0,), "u": (1,), "v": (2,)},
@@ -93,7 +98,7 @@ def test_roundrobin_passes_over_who_does_not_want_the_topic():
 
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
-def test_static_members_come_first_in_order_of_instance_id(assignor):
+def test_static_members_come_first_in_order_of_instance_id(assignor: type[Any]) -> None:
     members = {
         "a": wanting("t"),
         "y": wanting("t", instance_id="2"),
@@ -103,14 +108,14 @@ def test_static_members_come_first_in_order_of_instance_id(assignor):
 
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
-def test_every_member_is_answered_also_without_topics_that_exist(assignor):
+def test_every_member_is_answered_also_without_topics_that_exist(assignor: type[Any]) -> None:
     members = {"a": wanting("gone", "empty"), "b": wanting()}
     assert assignor().assign({"empty": TopicShape(0)}, members) == {"a": Given(), "b": Given()}
     assert assignor().assign({}, {}) == {}
 
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
-def test_a_topic_named_twice_is_wanted_once(assignor):
+def test_a_topic_named_twice_is_wanted_once(assignor: type[Any]) -> None:
     assert shares(assignor(), {"t": 2}, {"a": wanting("t", "t"), "b": wanting("t")}) == {
         "a": {"t": (0,)},
         "b": {"t": (1,)},
@@ -118,7 +123,7 @@ def test_a_topic_named_twice_is_wanted_once(assignor):
 
 
 @pytest.mark.parametrize("assignor", CLIENT_ASSIGNORS.values())
-def test_names_are_ordered_as_java_orders_them(assignor):
+def test_names_are_ordered_as_java_orders_them(assignor: type[Any]) -> None:
     # by UTF-16 units; by code points it is the other way round
     early, late = "\U0001f600", "\uffee"
     assert shares(assignor(), {"t": 1}, {late: wanting("t"), early: wanting("t")}) == {
@@ -127,7 +132,7 @@ def test_names_are_ordered_as_java_orders_them(assignor):
     }
 
 
-def test_partitions_are_grouped_by_topic_in_order_and_each_once():
+def test_partitions_are_grouped_by_topic_in_order_and_each_once() -> None:
     assert by_topic([("u", 1), ("t", 2), ("u", 0), ("u", 1)]) == (
         TopicParts("t", (2,)),
         TopicParts("u", (0, 1)),
@@ -150,7 +155,9 @@ def test_partitions_are_grouped_by_topic_in_order_and_each_once():
     ),
     st.randoms(use_true_random=False),
 )
-def test_the_order_of_members_and_of_their_words_does_not_matter(members, random):
+def test_the_order_of_members_and_of_their_words_does_not_matter(
+    members: dict[str, Subscription], random: random.Random
+) -> None:
     cluster = {
         "u": TopicShape(4),
         "v": TopicShape(2),

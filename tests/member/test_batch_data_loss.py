@@ -1,5 +1,8 @@
 """failOnDataLoss of a batch member: deleted and recreated topics, and offsets deleted unread."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code, Refused
@@ -37,7 +40,7 @@ from tests.member.surroundings import (
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
@@ -46,7 +49,7 @@ GONE = (
 )
 
 
-def test_a_deleted_topic_is_data_loss(there):
+def test_a_deleted_topic_is_data_loss(there: Surroundings) -> None:
     mine, first = working(there, P0)
     there.topics = Topics()
     there.sees(target=held())
@@ -55,7 +58,9 @@ def test_a_deleted_topic_is_data_loss(there):
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
-def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(there):
+def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0))
     mine = batches(LATEST, fail_on_data_loss=False)
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -77,7 +82,9 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
     ]
 
 
-def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there):
+def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
+    there: Surroundings,
+) -> None:
     other = TopicIdPartition("u", OTHER_ID, 0)
     there.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
     there.starts[other], there.ends[other] = 0, 20
@@ -100,7 +107,7 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
     assert there.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
 
 
-def test_offsets_deleted_unread_are_data_loss(there):
+def test_offsets_deleted_unread_are_data_loss(there: Surroundings) -> None:
     mine, first = working(there, P0)
     there.starts[P0], there.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
@@ -109,17 +116,17 @@ def test_offsets_deleted_unread_are_data_loss(there):
 
 
 def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
-    there,
-):
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0))
     mine = batches(fail_on_data_loss=False)
     first = there.attempt(mine.plan_next(BEGUN, None))
     there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
-    def answer(ask, asked=there.answer):
+    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
         return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, ExistingTopics) else asked(ask)
 
-    there.answer = answer
+    there.answer = answer  # type: ignore[method-assign]
     with pytest.raises(NotReady, match="the group does not know yet that topic t was deleted"):
         there.attempt(mine.plan_next(first, None))
     assert there.asked[-1] == Note(

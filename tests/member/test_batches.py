@@ -3,6 +3,7 @@ and what comes of the answers.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,16 +52,16 @@ ENTRY = (SubscribedTopics(), FetchCommitted(ALL, 0), StartMembership())  # whose
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def large():
+def large() -> int:
     """A large number, each time as another object: Python keeps small ones but once."""
     return int("1000")
 
 
-def test_the_first_plan_commits_its_start_before_the_span(there):
+def test_the_first_plan_commits_its_start_before_the_span(there: Surroundings) -> None:
     there.sees(target=held(P0, P1))
     there.starts[P1] = 4
     mine = batches()
@@ -85,7 +86,9 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
     )
 
 
-def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(there):
+def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0)
     there.offsets[P0] = 3
     there.ends[P0] = 12
@@ -99,7 +102,7 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(the
     ]
 
 
-def test_a_life_is_known_by_its_number_however_large(there):
+def test_a_life_is_known_by_its_number_however_large(there: Surroundings) -> None:
     there.sees(incarnation=large())
     mine, first = working(there, P0)
     there.sees(incarnation=large())
@@ -113,7 +116,7 @@ def test_a_life_is_known_by_its_number_however_large(there):
     ]
 
 
-def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
+def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there: Surroundings) -> None:
     mine, first = working(there, P0)
     assert there.attempt(mine.plan_next(first, None)) is first
     assert there.attempt(mine.plan_next(first, None)) is first
@@ -125,7 +128,9 @@ def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
     ]
 
 
-def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(there):
+def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
+    there: Surroundings,
+) -> None:
     there.sees(target=held(*ALL), owned=held(*ALL), state=MembershipState.STABLE)
     there.offsets = {P0: 30, P1: 4, P2: 7}
     there.ends = dict.fromkeys(ALL, 50)
@@ -147,7 +152,9 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
     ]
 
 
-def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(there):
+def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0), state=MembershipState.RECONCILING)
     assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10)})
@@ -163,7 +170,9 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(t
     assert mine.ownership == BatchOwnership(1, {P0: None})
 
 
-def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there):
+def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0), state=MembershipState.RECONCILING)
     there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
@@ -176,7 +185,9 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there)
     )
 
 
-def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
+def test_a_partition_that_went_and_came_back_starts_from_the_group_again(
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
     second = there.attempt(mine.plan_next(first, None))
@@ -187,7 +198,9 @@ def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
     assert FetchCommitted(ALL, 1) in there.asked
 
 
-def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(there):
+def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0)
     there.sees(target=held(P0, P1))
     there.attempt(mine.plan_next(first, 5))
@@ -203,8 +216,8 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
 
 
 def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(
-    there,
-):
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
     changed = replace(there.view, target=held(P0, P1))
@@ -250,7 +263,9 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
         ({}, 1_000 + SESSION_MS + 1, "the coordinator has accepted no heartbeat for 4000 ms"),
     ],
 )
-def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fields, now_ms, why):
+def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
+    there: Surroundings, fields: dict[str, int | None], now_ms: int, why: str
+) -> None:
     mine, first = working(there, P0)
     there.sees(state=MembershipState.STABLE)
     there.now_ms = now_ms
@@ -264,13 +279,15 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fi
     )
 
 
-def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
+def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there: Surroundings) -> None:
     mine, first = working(there, P0)
     there.now_ms = 1_000 + SESSION_MS
     assert there.attempt(mine.plan_next(first, None)) is first
 
 
-def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there):
+def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
+    there: Surroundings,
+) -> None:
     there.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
         there.attempt(batches().plan_next(BEGUN, None))
@@ -278,8 +295,8 @@ def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there
 
 
 def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(
-    there,
-):
+    there: Surroundings,
+) -> None:
     mine, first = working(there, P0, P1)
     there.offsets = {P0: 17, P1: 10}
     there.ends = {P0: 20, P1: 20}
@@ -300,7 +317,7 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
     )
 
 
-def test_a_new_life_says_again_what_the_old_one_had_committed(there):
+def test_a_new_life_says_again_what_the_old_one_had_committed(there: Surroundings) -> None:
     mine, first = working(there, P0)
     second = there.attempt(mine.plan_next(first, None))
     there.offsets = {}  # say, the group was deleted
@@ -309,7 +326,9 @@ def test_a_new_life_says_again_what_the_old_one_had_committed(there):
     assert CommitOffsets({P0: 10}, 2, CLAIM) in there.asked
 
 
-def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there):
+def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
+    there: Surroundings,
+) -> None:
     there.topics = Topics()
     mine = batches(LATEST)
     assert there.attempt(mine.plan_next(BEGUN, None)) is BEGUN
@@ -331,8 +350,10 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there
 
 @pytest.mark.parametrize("drops_answers", [False, True])
 @pytest.mark.parametrize("obstacle", [NobodyAnswered(), Refused(Code.NOT_COORDINATOR)])
-def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle, drops_answers):
-    def taken_over(cut=None):
+def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
+    obstacle: Refused | NobodyAnswered, drops_answers: bool
+) -> None:
+    def taken_over(cut: int | None = None) -> tuple[Any, ...]:
         """A first batch, then one in which a partition goes and another comes; the second is cut
         off at the question `cut`.
         """

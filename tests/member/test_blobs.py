@@ -23,6 +23,7 @@ from apportion.member.assignors.serde import (
     encode_assignment,
     encode_subscription,
 )
+from apportion.wire.codec import read
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 
@@ -31,7 +32,7 @@ SAID = Subscription(
 )
 
 
-def test_a_subscription_comes_back_as_it_was_said():
+def test_a_subscription_comes_back_as_it_was_said() -> None:
     assert decode_subscription(encode_subscription(SAID), "instance") == SAID
 
 
@@ -44,11 +45,11 @@ def test_a_subscription_comes_back_as_it_was_said():
         (3, Subscription(SAID.topics, SAID.user_data, SAID.owned, 7, "rack")),
     ],
 )
-def test_an_older_version_says_less(version, heard):
+def test_an_older_version_says_less(version: int, heard: Subscription) -> None:
     assert decode_subscription(encode_subscription(SAID, version)) == heard
 
 
-def test_topics_and_owned_partitions_are_said_in_order():
+def test_topics_and_owned_partitions_are_said_in_order() -> None:
     muddled = Subscription(
         ("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,)))
     )
@@ -56,13 +57,13 @@ def test_topics_and_owned_partitions_are_said_in_order():
     assert said == Subscription(("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,))))
 
 
-def test_a_generation_below_none_is_none():
+def test_a_generation_below_none_is_none() -> None:
     assert (
         decode_subscription(encode_subscription(Subscription((), generation=-5))).generation == -1
     )
 
 
-def test_an_assignment_comes_back_sorted_and_each_partition_once():
+def test_an_assignment_comes_back_sorted_and_each_partition_once() -> None:
     muddled = Given(
         (TopicParts("u", (1,)), TopicParts("t", (2, 0)), TopicParts("u", (1, 0))), b"data"
     )
@@ -74,7 +75,7 @@ def test_an_assignment_comes_back_sorted_and_each_partition_once():
 @pytest.mark.parametrize(
     "blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"]
 )
-def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
+def test_bytes_that_are_no_assignment_or_subscription_are_told(blob: bytes) -> None:
     with pytest.raises(DecodeError, match="ConsumerProtocolAssignment"):
         decode_assignment(blob)
     with pytest.raises(DecodeError, match="ConsumerProtocolSubscription"):
@@ -85,7 +86,7 @@ def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
 @given(
     st.binary(max_size=40).map(lambda tail: b"\0\3\0\0\0\1\0\1t" + tail) | st.binary(max_size=40)
 )
-def test_no_bytes_do_worse_than_a_decode_error(blob):
+def test_no_bytes_do_worse_than_a_decode_error(blob: bytes) -> None:
     with suppress(DecodeError):
         members = {
             "a": decode_subscription(blob),
@@ -98,17 +99,17 @@ def test_no_bytes_do_worse_than_a_decode_error(blob):
         decode_assignment(blob)
 
 
-def test_sticky_tells_nothing_before_its_first_assignment():
+def test_sticky_tells_nothing_before_its_first_assignment() -> None:
     assert (Sticky().user_data(("t",)), Range().user_data(("t",))) == (None, None)
 
 
-def test_sticky_tells_its_last_assignment_and_the_generation():
+def test_sticky_tells_its_last_assignment_and_the_generation() -> None:
     sticky = Sticky()
     sticky.on_assignment(Given((TopicParts("t", (0, 2)),)), 5)
     assert sticky.user_data(("t",)) == b"\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\2\0\0\0\5"
 
 
-def test_cooperative_sticky_tells_its_last_generation_also_when_there_was_none():
+def test_cooperative_sticky_tells_its_last_generation_also_when_there_was_none() -> None:
     sticky = CooperativeSticky()
     assert sticky.user_data(("t",)) == b"\xff\xff\xff\xff"
     sticky.on_assignment(Given(), 5)
@@ -118,14 +119,14 @@ def test_cooperative_sticky_tells_its_last_generation_also_when_there_was_none()
 HELD = (ConsumerProtocolTopicPartition(topic="t", partitions=(0, 2)),)
 
 
-def test_user_data_without_a_generation_is_read_by_a_new_leader():
+def test_user_data_without_a_generation_is_read_by_a_new_leader() -> None:
     old = b"\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\2"
     assert consumer_serde.decode_sticky(old) == StickyUserData(topic_partitions=HELD, generation=-1)
 
 
-def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows():
+def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows() -> None:
     new = consumer_serde.encode_sticky(HELD, 5)
-    old, end = consumer_serde.read(StickyUserData, 0, new)
+    old, end = read(StickyUserData, 0, new)
     assert (old, new[end:]) == (StickyUserData(topic_partitions=HELD), b"\0\0\0\5")
 
 
@@ -140,6 +141,6 @@ def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows(
         b"\0\0\0\1\0\2\xff\xff\0\0\0\0",
     ],
 )
-def test_user_data_that_cannot_be_read_tell_nothing(data):
+def test_user_data_that_cannot_be_read_tell_nothing(data: bytes | None) -> None:
     assert consumer_serde.decode_sticky(data) == StickyUserData()
     assert consumer_serde.decode_cooperative(data if data is None else data[:3]) == -1

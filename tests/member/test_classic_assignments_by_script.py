@@ -1,10 +1,13 @@
 """The classic member, event by event: what its leader assigns, and assignments that are refused."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code
 from apportion.member.assignors.builtin import CooperativeSticky, Range
-from apportion.member.assignors.interface import Given, Rebalance, Subscription
+from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicShape
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -14,6 +17,7 @@ from apportion.member.membership import (
     MembershipState,
     MetadataFetched,
     Offer,
+    SendToCoordinator,
     Subscribe,
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -26,14 +30,18 @@ class Foolish(Range):
 
     rebalances = (Rebalance.EAGER,)
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         return {member: Given(of_t(0)) for member in members}
 
 
 class Broken(Range):
     """Fails."""
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         raise KeyError("t")
 
 
@@ -44,7 +52,9 @@ class Broken(Range):
         (Broken(), "the assignor 'range' failed: KeyError: 't'"),
     ],
 )
-def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
+def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(
+    assignor: Broken | Foolish, why: str
+) -> None:
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -55,22 +65,24 @@ def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assi
         Failed(Code.INVALID_REQUEST, why),
     ]
     (send,) = member.step(Leave(), at(1))
+    assert isinstance(send, SendToCoordinator)
     assert send.request == LeaveGroupRequest(
         group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
     )
 
 
-def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
+def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1)), at(0))
     lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
     assert lost == Lost(1, ())
+    assert isinstance(failed, Failed)
     assert failed.why.startswith("the assignment by the group's leader cannot be decoded: ")
 
 
-def test_a_member_that_its_leader_forgot_holds_nothing():
+def test_a_member_that_its_leader_forgot_holds_nothing() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -85,9 +97,11 @@ class Hasty(CooperativeSticky):
     """Gives everything to the first member, also what another one still has."""
 
     name = "hasty"
-    rebalances = (Rebalance.COOPERATIVE,)
+    rebalances: Any = (Rebalance.COOPERATIVE,)
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         return {"m": Given(of_t(0, 1, 2, 3))}
 
 
@@ -98,7 +112,9 @@ class Aloof(Hasty):
 
 
 @pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
-def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(assignor):
+def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(
+    assignor: Hasty,
+) -> None:
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))

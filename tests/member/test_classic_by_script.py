@@ -1,5 +1,7 @@
 """The classic member, event by event, with whole actions: from one generation to the next."""
 
+from typing import Any
+
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
@@ -42,7 +44,7 @@ from tests.member.classic_words import (
 )
 
 
-def test_a_member_joins_in_two_steps_and_is_patient_with_the_second():
+def test_a_member_joins_in_two_steps_and_is_patient_with_the_second() -> None:
     member = eager(rack_id="r")
     assert member.step(Subscribe(("t",)), at(0)) == [FindCoordinator(1, "g")]
     assert member.step(CoordinatorFound(1), at(1)) == [
@@ -56,7 +58,7 @@ def test_a_member_joins_in_two_steps_and_is_patient_with_the_second():
     assert member.view() == View("m", -1, MembershipState.JOINING, 1, None, (), None, None)
 
 
-def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
+def test_a_follower_syncs_looks_its_topics_up_and_offers_them() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -74,7 +76,7 @@ def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
     assert (member.wake_at(), member.view().last_accepted_ms) == (6_010, 3_050)
 
 
-def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes():
+def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -88,7 +90,7 @@ def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes
     ]
 
 
-def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again():
+def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -100,13 +102,14 @@ def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again():
     assert member.step(Tick(), at(3_000)) == [SendToCoordinator(5, beats(1), 5_000)]
 
 
-def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named():
+def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    answer = joined(1, ("m", Subscription(("t",))), leader="m")
+    answer: Any = joined(1, ("m", Subscription(("t",))), leader="m")
     answer.members += (JoinGroupResponseMember(member_id="broken", metadata=b"\0"),)
     note, look_up = member.step(Answered(2, answer), at(0))
+    assert isinstance(note, Note)
     assert note.text.startswith(
         "a member gets nothing: the subscription of 'broken' cannot be read: "
     )
@@ -117,7 +120,7 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named():
     ]
 
 
-def test_an_eager_member_takes_everything_back_before_it_joins_again():
+def test_an_eager_member_takes_everything_back_before_it_joins_again() -> None:
     member = in_group(eager(), 0, 1)
     assert hears_of_a_rebalance(member) == [Offer(1, (), (P0, P1), ())]
     assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (), (P0, P1), 3_000, None)
@@ -129,7 +132,7 @@ def test_an_eager_member_takes_everything_back_before_it_joins_again():
     ]
 
 
-def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again():
+def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again() -> None:
     member = in_group(eager())
     assert hears_of_a_rebalance(member, 5)[-1] == SendToCoordinator(
         6, joins(reason="the group rebalances", generation=1), PARKED_MS
@@ -138,11 +141,11 @@ def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_
     assert member.view().owned == ()
 
 
-def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
+def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds() -> None:
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said = {
+    said: dict[str, Any] = {
         "name": "cooperative-sticky",
         "user_data": data.user_data(("t",)),
         "owned": (0, 1),
@@ -162,7 +165,7 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
     assert member.view().state is MembershipState.STABLE
 
 
-def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_before():
+def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_before() -> None:
     member = cooperative_loses_p1()
     assert member.wake_at() == 6_010  # nothing but the next heartbeat
     assert member.step(Adopted(1, (P0,)), at(3_500)) == [
@@ -170,7 +173,7 @@ def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_befo
     ]
 
 
-def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
+def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it() -> None:
     member = cooperative_loses_p1()
     member.step(Tick(), at(6_010))
     again = member.step(Answered(10, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_030))
@@ -187,7 +190,7 @@ def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
     assert member.step(MetadataFetched(13, (SEEN,)), at(6_070)) == [freed]
 
 
-def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
+def test_what_was_offered_and_never_adopted_is_freed_by_another_join() -> None:
     member = in_group(cooperative(), name="cooperative-sticky")
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
@@ -196,6 +199,7 @@ def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
     assert member.step(MetadataFetched(8, (SEEN,)), at(3_000)) == [Offer(1, (P0, P1), (), (P0, P1))]
     member.step(Tick(), at(6_000))
     (send,) = member.step(Answered(9, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000))
+    assert isinstance(send, SendToCoordinator)
     assert send.request == cooperative_join((0, 1), 2, "the group rebalances")
     member.step(Answered(10, joined(3, name="cooperative-sticky")), at(6_000))
     member.step(Answered(11, synced(0)), at(6_000))
@@ -207,13 +211,13 @@ def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
     ]
 
 
-def test_a_cooperative_member_releases_unsubscribed_partitions_before_it_joins():
+def test_a_cooperative_member_releases_unsubscribed_partitions_before_it_joins() -> None:
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     assert member.step(Subscribe(("u",)), at(10)) == [Offer(1, (), (P0, P1), ())]
     (send,) = member.step(Adopted(1, ()), at(20))
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said = {
+    said: dict[str, Any] = {
         "name": "cooperative-sticky",
         "user_data": data.user_data(("u",)),
         "topics": ("u",),
@@ -224,7 +228,7 @@ def test_a_cooperative_member_releases_unsubscribed_partitions_before_it_joins()
     )
 
 
-def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
+def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken() -> None:
     member = in_group(eager())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))

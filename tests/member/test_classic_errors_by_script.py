@@ -1,9 +1,12 @@
 """The classic member, event by event: error codes, lost memberships, unanswered requests."""
 
+from collections.abc import Callable
+
 import pytest
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
+from apportion.member.classic.machine import ClassicMember
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -20,7 +23,10 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_words import (
     P0,
@@ -41,7 +47,9 @@ from tests.member.classic_words import (
 
 
 @pytest.mark.parametrize("way", [eager, cooperative])
-def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and_keeps_the_id(way):
+def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and_keeps_the_id(
+    way: Callable[..., ClassicMember],
+) -> None:
     name = "range" if way is eager else "cooperative-sticky"
     member = in_group(way(), 0, name=name)
     hears_of_a_rebalance(member)
@@ -56,14 +64,17 @@ def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and
         Lost(1, held),
     ]
     (send,) = actions[2:]
+    assert isinstance(send, SendToCoordinator)
     assert send.request.member_id == "m"
     said = cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
     if way is eager:
+        assert isinstance(send, SendToCoordinator)
+        assert isinstance(send.request, JoinGroupRequest)
         assert send.request.protocols == said
     assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
 
 
-def test_a_sync_in_a_rebalance_rejoins_with_owned_partitions_and_their_generation():
+def test_a_sync_in_a_rebalance_rejoins_with_owned_partitions_and_their_generation() -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
@@ -74,7 +85,7 @@ def test_a_sync_in_a_rebalance_rejoins_with_owned_partitions_and_their_generatio
     assert member.view().incarnation == 1
 
 
-def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
+def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id() -> None:
     member = in_group(eager(), 0)
     member.step(Tick(), at(3_000))
     assert member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010)) == [
@@ -86,7 +97,7 @@ def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
     assert member.step(Adopted(1, (P0,)), at(3_020)) == []
 
 
-def test_the_word_of_an_earlier_life_changes_nothing():
+def test_the_word_of_an_earlier_life_changes_nothing() -> None:
     member = in_group(eager(), 0)
     member.step(Tick(), at(3_000))
     member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010))
@@ -102,7 +113,7 @@ def test_the_word_of_an_earlier_life_changes_nothing():
     )
 
 
-def test_a_join_that_was_forgotten_begins_again_after_a_pause():
+def test_a_join_that_was_forgotten_begins_again_after_a_pause() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -132,7 +143,7 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause():
         (Code.GROUP_AUTHORIZATION_FAILED, ""),
     ],
 )
-def test_what_nobody_can_mend_ends_the_membership(code, advice):
+def test_what_nobody_can_mend_ends_the_membership(code: Code, advice: str) -> None:
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))
@@ -146,7 +157,7 @@ def test_what_nobody_can_mend_ends_the_membership(code, advice):
     assert member.step(Leave(), at(3_020)) == [Left(is_confirmed=True)]
 
 
-def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too():
+def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too() -> None:
     member = in_group(eager(instance_id="i"), 0)
     assert member.step(Tick(), at(3_000)) == [SendToCoordinator(6, beats(1, "i"), 5_000)]
     why = Code.FENCED_INSTANCE_ID.sentence
@@ -156,7 +167,7 @@ def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too():
     ]
 
 
-def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost():
+def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost() -> None:
     member = in_group(eager(), 0)
     member.step(Tick(), at(3_000))
     assert member.step(Answered(6, beaten(Code.NOT_COORDINATOR)), at(3_001)) == [
@@ -166,7 +177,7 @@ def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost():
     assert member.view().owned == (P0,)
 
 
-def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again():
+def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -185,7 +196,7 @@ def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again():
     ]
 
 
-def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
+def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing() -> None:
     member = in_group(eager(), 0)
     before = member.view()
     assert (
@@ -196,7 +207,7 @@ def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
     assert member.view() == before
 
 
-def test_the_answer_to_an_earlier_search_is_not_the_answer_to_this_one():
+def test_the_answer_to_an_earlier_search_is_not_the_answer_to_this_one() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(Unanswered(1, "no broker"), at(0))
@@ -207,12 +218,13 @@ def test_the_answer_to_an_earlier_search_is_not_the_answer_to_this_one():
     assert member.step(CoordinatorFound(2), at(102)) == [SendToCoordinator(3, joins(""), PARKED_MS)]
 
 
-def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time():
+def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time() -> None:
     member = eager(wait_limit_ms=500)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     broken = JoinGroupResponse(error_code=Code.UNKNOWN_SERVER_ERROR)
     (note,) = member.step(Answered(2, broken), at(1_000))
+    assert isinstance(note, Note)
     assert note.text.startswith("JoinGroup of member without an id: UNKNOWN_SERVER_ERROR: ")
     assert member.step(Tick(), at(1_100)) == [SendToCoordinator(3, joins(""), PARKED_MS)]
     assert len(member.step(Answered(3, broken), at(1_499))) == 1
@@ -224,14 +236,17 @@ def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time():
     ]
 
 
-def test_pauses_grow_up_to_their_limit_and_end_when_it_goes_well():
+def test_pauses_grow_up_to_their_limit_and_end_when_it_goes_well() -> None:
     member = in_group(eager(), 0)
-    waits, request, now_ms = [], 6, 3_000
+    waits: list[int] = []
+    request, now_ms = 6, 3_000
     member.step(Tick(), at(now_ms))
     for _ in range(6):
         member.step(Answered(request, beaten(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(now_ms))
-        waits.append(member.wake_at() - now_ms)
-        now_ms, request = member.wake_at(), request + 1
+        wake_ms = member.wake_at()
+        assert wake_ms is not None
+        waits.append(wake_ms - now_ms)
+        now_ms, request = wake_ms, request + 1
         member.step(Tick(), at(now_ms))
     assert waits == [100, 200, 400, 800, 1_000, 1_000]
     member.step(Answered(request, beaten()), at(now_ms))

@@ -20,11 +20,11 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
 
 
-def told(member_id):
+def told(member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id=member_id)
 
 
-def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
+def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -36,20 +36,21 @@ def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
     assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)
 
 
-def test_a_static_member_that_leaves_for_good_gives_up_its_place():
+def test_a_static_member_that_leaves_for_good_gives_up_its_place() -> None:
     member = in_group(eager(instance_id="i"), 0)
     who = MemberIdentity(member_id="m", group_instance_id="i", reason="the consumer leaves")
     (send,) = member.step(Leave(for_good=True), at(10))
+    assert isinstance(send, SendToCoordinator)
     assert send.request == LeaveGroupRequest(group_id="g", members=(who,))
 
 
-def test_a_long_reason_for_joining_is_cut():
+def test_a_long_reason_for_joining_is_cut() -> None:
     mine, owned = ClassicSettings("g"), (TopicParts("t", (0,)),)
     assert join_request(mine, "m", ("t",), owned, 1, "x" * 256).reason == "x" * 255
     assert join_request(mine, "m", ("t",), owned, 1, None).reason is None
 
 
-def test_a_classic_member_has_kafkas_defaults():
+def test_a_classic_member_has_kafkas_defaults() -> None:
     settings = ClassicSettings("g")
     assert [assignor.name for assignor in settings.assignors] == ["range", "cooperative-sticky"]
     assert replace(settings, assignors=()) == ClassicSettings(

@@ -2,6 +2,8 @@
 coordinator, any order.
 """
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ BACKWARDS = [
 happenings = st.lists(st.one_of(*ONWARDS * 3, *CHANGES * 2, *BACKWARDS), min_size=20, max_size=100)
 
 
-def play(history, kinds):  # noqa: C901  (an arm for each event)
+def play(history: list[tuple[str, Any]], kinds: dict[str, tuple[str, ...]]) -> GroupWorld:  # noqa: C901  (an arm for each event)
     """The world after a history of members of these kinds, and after it has come to rest."""
     world = GroupWorld(t=3)
     for name in NAMES[:2]:
@@ -73,13 +75,15 @@ def play(history, kinds):  # noqa: C901  (an arm for each event)
     return world
 
 
-def sizes(world):
+def sizes(world: GroupWorld) -> list[int]:
     return sorted(len(actor.view.owned) for actor in world.alive())
 
 
 @settings(max_examples=120, deadline=None)
 @given(happenings, st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky"]))
-def test_a_classic_group_never_has_two_owners_and_always_comes_to_rest_fairly(history, assignor):
+def test_a_classic_group_never_has_two_owners_and_always_comes_to_rest_fairly(
+    history: list[tuple[str, Any]], assignor: str
+) -> None:
     shares = sizes(play(history, dict.fromkeys(NAMES, (assignor,))))
     assert not shares or max(shares) - min(shares) <= 1
 
@@ -91,11 +95,13 @@ def test_a_classic_group_never_has_two_owners_and_always_comes_to_rest_fairly(hi
         *[st.sampled_from([("cooperative-sticky",), ("range", "cooperative-sticky"), ()])] * 3
     ),
 )
-def test_a_group_of_both_kinds_never_has_two_owners_and_always_comes_to_rest(history, kinds):
+def test_a_group_of_both_kinds_never_has_two_owners_and_always_comes_to_rest(
+    history: list[tuple[str, Any]], kinds: tuple[tuple[str, ...], ...]
+) -> None:
     play(history, dict(zip(NAMES, kinds, strict=True)))
 
 
-def test_the_world_sees_two_owners():
+def test_the_world_sees_two_owners() -> None:
     world = GroupWorld()
     one, two = world.joins("a", "cooperative-sticky"), world.joins("b", "cooperative-sticky")
     world.settle()
@@ -104,7 +110,7 @@ def test_the_world_sees_two_owners():
         world.check()
 
 
-def test_a_cooperative_member_never_stops_using_what_stays_with_it():
+def test_a_cooperative_member_never_stops_using_what_stays_with_it() -> None:
     world = GroupWorld(t=6)
     first = world.joins("a", "cooperative-sticky")
     world.settle()
@@ -117,7 +123,7 @@ def test_a_cooperative_member_never_stops_using_what_stays_with_it():
     )
 
 
-def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever():
+def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever() -> None:
     world = GroupWorld()
     slow = world.joins("a", "range")
     world.settle()
@@ -135,7 +141,7 @@ def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever
     assert sizes(world) == [2, 2]
 
 
-def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
+def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else() -> None:
     world = GroupWorld(t=3)
     leader = world.joins("a", "cooperative-sticky")
     world.settle()
@@ -164,7 +170,7 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
     assert sizes(world) == [1, 1, 1]
 
 
-def test_what_was_offered_and_taken_back_cannot_be_used():
+def test_what_was_offered_and_taken_back_cannot_be_used() -> None:
     world = GroupWorld(t=3)
     slow = world.joins("a", "cooperative-sticky")
     world.deliver_all(quick=[])

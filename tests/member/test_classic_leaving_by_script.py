@@ -32,7 +32,7 @@ from tests.member.classic_words import (
 )
 
 
-def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
+def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked() -> None:
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))
@@ -49,22 +49,24 @@ def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
     assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
 
 
-def test_a_static_member_keeps_its_place_open():
+def test_a_static_member_keeps_its_place_open() -> None:
     member = in_group(eager(instance_id="i"), 0)
     assert member.step(Leave(), at(10)) == [Left(is_confirmed=True)]
 
 
-def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
+def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back() -> None:
     member = in_group(eager(poll_limit_ms=1_000), 0)
     note, lost, send = member.step(Tick(), at(1_000))
+    assert isinstance(note, Note)
     assert note.text == "member m leaves: its owner did not come back within 1000 ms"
+    assert isinstance(send, SendToCoordinator)
     assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
     assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
     assert (member.view().state, member.wake_at()) == (MembershipState.STALE, None)
     assert member.step(Polled(), at(5_000)) == [SendToCoordinator(7, joins(""), PARKED_MS)]
 
 
-def test_a_static_member_that_is_not_polled_stays_until_its_session_ends():
+def test_a_static_member_that_is_not_polled_stays_until_its_session_ends() -> None:
     member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
     note, lost = member.step(Tick(), at(1_000))
     assert (type(note), lost, member.view().state, member.wake_at()) == (
@@ -75,7 +77,7 @@ def test_a_static_member_that_is_not_polled_stays_until_its_session_ends():
     )
 
 
-def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
+def test_an_owner_that_comes_back_in_time_is_given_its_time_anew() -> None:
     member = in_group(eager(poll_limit_ms=1_000), 0)
     assert member.wake_at() == 1_000
     assert member.step(Polled(), at(700)) == []

@@ -1,11 +1,14 @@
 """The classic member, event by event: changed topics, and groups that moved to KIP-848."""
 
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import Given, Subscription
+from apportion.member.classic.machine import ClassicMember
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -21,6 +24,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.topics import IdPartition
+from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_words import (
     P0,
@@ -47,7 +51,7 @@ from tests.member.classic_words import (
 # topics that change
 
 
-def test_a_leader_whose_topic_grows_wants_a_new_generation():
+def test_a_leader_whose_topic_grows_wants_a_new_generation() -> None:
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -68,7 +72,7 @@ def test_a_leader_whose_topic_grows_wants_a_new_generation():
     )
 
 
-def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
+def test_a_leader_whose_first_topic_appears_wants_a_new_generation() -> None:
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -80,10 +84,12 @@ def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
     member.step(Answered(4, synced()), at(0))
     member.step(Tick(), at(1_000))
     (send,) = member.step(MetadataFetched(5, (SEEN,)), at(1_001))
+    assert isinstance(send, SendToCoordinator)
+    assert isinstance(send.request, JoinGroupRequest)
     assert send.request.reason == "topics have changed"
 
 
-def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
+def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it() -> None:
     member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
     member.step(Tick(), at(1_000))
     assert member.step(MetadataFetched(6, (TopicDescription("t", U, 4),)), at(1_001)) == [
@@ -100,7 +106,9 @@ def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives
     ]
 
 
-def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given():
+def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given() -> (
+    None
+):
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
@@ -109,10 +117,12 @@ def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_tha
         Offer(1, (), (P0,), ())
     ]
     (send,) = member.step(Adopted(1, ()), at(3_001))
+    assert isinstance(send, SendToCoordinator)
+    assert isinstance(send.request, JoinGroupRequest)
     assert send.request.reason == "topic t was recreated"
 
 
-def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
+def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back() -> None:
     member = in_group(eager(metadata_interval_ms=3_000), 0)
     assert FetchMetadata(6, ("t",)) in member.step(Tick(), at(3_000))
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [
@@ -123,7 +133,7 @@ def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
     assert member.view().target == ()
 
 
-def leads_a_generation_that_withholds():
+def leads_a_generation_that_withholds() -> ClassicMember:
     """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it;
     request 5 was the last.
     """
@@ -137,7 +147,7 @@ def leads_a_generation_that_withholds():
     return member
 
 
-def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
+def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken() -> None:
     member = leads_a_generation_that_withholds()
     look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, FetchMetadata))
     answered = member.step(MetadataFetched(look.request_id, (SEEN,)), at(60_001))
@@ -145,7 +155,7 @@ def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
     assert (answered, member.state) == ([], MembershipState.JOINING)
 
 
-def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it():
+def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it() -> None:
     member = in_group(eager())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
@@ -161,7 +171,7 @@ def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_f
     assert any(isinstance(each, FetchMetadata) for each in member.step(Tick(), at(4_000)))
 
 
-def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
+def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -177,8 +187,8 @@ def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
 
 @pytest.mark.parametrize(("answered_ms", "lives"), [(48_000, 1), (48_001, 2)])
 def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(
-    answered_ms, lives
-):
+    answered_ms: int, lives: int
+) -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     # its heartbeat of 3,000 ms is the last sign that the group still had it
     hears_of_a_rebalance(member)
@@ -198,7 +208,7 @@ def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds
         assert actions[-1] == SendToCoordinator(10, again, PARKED_MS)
 
 
-def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
+def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join() -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     assert member.step(Answered(7, joined(2, name="cooperative-sticky")), at(60_000)) == [
@@ -207,7 +217,7 @@ def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
     assert member.view().owned == (P0,)
 
 
-def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
+def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -223,9 +233,10 @@ def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     ]
 
 
-def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
+def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses() -> None:
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
+    join: Any
     (join,) = member.step(Adopted(1, ()), at(3_000))
     waits = []
     for request in (7, 9, 11):
@@ -235,18 +246,19 @@ def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
             Answered(request + 1, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)),
             at(3_000),
         )
-        waits.append(None if again else member.wake_at() - 3_000)
-        (join,) = again or member.step(Tick(), at(member.wake_at()))
+        wake_ms = member.wake_at() or 0
+        waits.append(None if again else wake_ms - 3_000)
+        (join,) = again or member.step(Tick(), at(wake_ms))
     assert waits == [None, 100, 200]
 
 
-def test_a_topic_that_is_deleted_is_let_go_of():
+def test_a_topic_that_is_deleted_is_let_go_of() -> None:
     member = in_group(eager(metadata_interval_ms=1_000), 0)
     assert member.step(Tick(), at(1_000)) == [FetchMetadata(6, ("t",))]
     assert member.step(MetadataFetched(6, ()), at(1_001)) == [Offer(1, (), (P0,), ())]
 
 
-def test_a_first_join_late_in_the_life_of_a_process_loses_nothing():
+def test_a_first_join_late_in_the_life_of_a_process_loses_nothing() -> None:
     member = eager()
     member.step(Subscribe(("t",)), at(100_000))
     member.step(CoordinatorFound(1), at(100_000))

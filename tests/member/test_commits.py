@@ -36,14 +36,14 @@ ID = b"i" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 
 
-def test_due_is_what_is_held_and_above_what_the_group_knows():
+def test_due_is_what_is_held_and_above_what_the_group_knows() -> None:
     batch = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     assert due_commits(batch, {P0, P1}, {P0: 10, P1: 3}) == {P1: 10}
     assert due_commits(batch, {P0, P2}, {P0: None}) == {P0: 10, P2: 10}
     assert due_commits(batch, set(), {}) == {}
 
 
-def test_a_commit_names_its_topics_both_ways_and_says_who_commits():
+def test_a_commit_names_its_topics_both_ways_and_says_who_commits() -> None:
     assert commit_request(
         "g", {P1: 7, P0: 5}, Membership("m", 3, "i"), "note"
     ) == OffsetCommitRequest(
@@ -68,7 +68,7 @@ def test_a_commit_names_its_topics_both_ways_and_says_who_commits():
     )
 
 
-def test_the_answer_to_a_commit_is_read_by_name_and_by_id():
+def test_the_answer_to_a_commit_is_read_by_name_and_by_id() -> None:
     parts = (
         OffsetCommitResponsePartition(partition_index=0),
         OffsetCommitResponsePartition(partition_index=1, error_code=Code.STALE_MEMBER_EPOCH),
@@ -84,7 +84,7 @@ def test_the_answer_to_a_commit_is_read_by_name_and_by_id():
         }
 
 
-def test_a_fetch_asks_for_stable_offsets_as_the_member():
+def test_a_fetch_asks_for_stable_offsets_as_the_member() -> None:
     topics = (OffsetFetchRequestTopics(name="t", topic_id=ID, partition_indexes=(0, 2)),)
     group = OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=3, topics=topics)
     assert fetch_request("g", [P2, P0], Membership("m", 3)) == OffsetFetchRequest(
@@ -92,7 +92,7 @@ def test_a_fetch_asks_for_stable_offsets_as_the_member():
     )
 
 
-def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apart():
+def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apart() -> None:
     partitions = (
         OffsetFetchResponsePartitions(partition_index=0, committed_offset=12),
         OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1),
@@ -112,7 +112,7 @@ def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apa
     )
 
 
-def test_the_first_offset_of_all_is_an_offset():
+def test_the_first_offset_of_all_is_an_offset() -> None:
     partitions = (OffsetFetchResponsePartitions(partition_index=0, committed_offset=0),)
     group = OffsetFetchResponseGroup(
         group_id="g", topics=(OffsetFetchResponseTopics(name="t", partitions=partitions),)
@@ -127,7 +127,7 @@ def test_the_first_offset_of_all_is_an_offset():
     }
 
 
-def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers():
+def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers() -> None:
     assert reaction("ConsumerGroupHeartbeat", Code.FENCED_MEMBER_EPOCH) is Reaction.REJOIN
     assert reaction("OffsetCommit", Code.FENCED_MEMBER_EPOCH) is Reaction.RAISE
     assert reaction("OffsetCommit", Code.STALE_MEMBER_EPOCH) is Reaction.RETRY_WITH_NEW_EPOCH

@@ -1,5 +1,7 @@
 """The worked example of docs/assignors.md is true: it is run here as it stands there."""
 
+from typing import Any
+
 import pytest
 
 from apportion.member.assignors.builtin import Rebalance, Subscription, TopicShape, check_given
@@ -8,12 +10,13 @@ from tests.member.worked_example import weighted
 
 
 @pytest.fixture(name="weighted", scope="module")
-def _weighted():
+def _weighted() -> type[Any]:
     """The class `Weighted` of the page."""
-    return weighted()
+    result: type[Any] = weighted()
+    return result
 
 
-def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
+def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted: type[Any]) -> None:
     cluster = {"t": TopicShape(8), "u": TopicShape(2)}
     said = {
         name: decode_subscription(
@@ -40,6 +43,6 @@ def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"-3", b"0", b"three", b"9" * 5000, b"\xff"])
-def test_it_takes_any_bytes(weighted, user_data):
+def test_it_takes_any_bytes(weighted: type[Any], user_data: bytes | None) -> None:
     answer = weighted().assign({"t": TopicShape(1)}, {"a": Subscription(("t",), user_data)})
     assert answer["a"].partitions == (("t", (0,)),)

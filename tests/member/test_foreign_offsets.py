@@ -14,16 +14,18 @@ from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surr
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def batches():
+def batches() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 @pytest.mark.parametrize("end", [5, 9])
-def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(there, end):
+def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(
+    there: Surroundings, end: int
+) -> None:
     there.ends[P1] = end
     there.sees(target=held(P0))
     mine = batches()
@@ -41,8 +43,8 @@ def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(th
 
 
 def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(
-    there,
-):
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0, P1))
     mine = batches()
     both = there.attempt(mine.plan_next(BEGUN, None))
@@ -52,12 +54,13 @@ def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_th
     there.metadata[P1] = ""  # a foreign client has committed 10 as well
     there.sees(target=held(P0, P1))
     doubted = there.attempt(mine.plan_next(one, None))
+    assert doubted is not None
     assert (doubted.unclaimed, there.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
     there.attempt(mine.plan_next(doubted, None))
     assert there.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
-def test_it_is_so_after_an_attempt_that_was_cut(there):
+def test_it_is_so_after_an_attempt_that_was_cut(there: Surroundings) -> None:
     there.sees(target=held(P0, P1))
     there.offsets, there.metadata = {P1: 5}, {P1: ""}
     mine = batches()
@@ -73,7 +76,9 @@ def test_it_is_so_after_an_attempt_that_was_cut(there):
 
 
 @pytest.mark.parametrize(("offset", "start"), [(0, 0), (5, 5), (3, 5), (10, 0), (8, 0)])
-def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, start):
+def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
+    there: Surroundings, offset: int, start: int
+) -> None:
     """It is where the log begins, or not above where the checkpoint stands."""
     there.starts = dict.fromkeys(ALL, start)
     there.offsets, there.metadata = {P1: offset}, {P1: ""}
@@ -86,7 +91,7 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, 
     assert there.stored(P1).metadata == CLAIM
 
 
-def test_a_query_without_a_named_sink_doubts_nothing(there):
+def test_a_query_without_a_named_sink_doubts_nothing(there: Surroundings) -> None:
     there.offsets, there.metadata = {P1: 5}, {P1: "java consumer"}
     there.sees(target=held(P1))
     assert there.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span(
@@ -96,8 +101,8 @@ def test_a_query_without_a_named_sink_doubts_nothing(there):
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(
-    there, is_second
-):
+    there: Surroundings, is_second: bool
+) -> None:
     """P2 has had no row yet, and versions of before set a fence with rows only. Another query may
     have been upgraded first.
     """
@@ -116,7 +121,9 @@ def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitio
     )
 
 
-def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(there):
+def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     mine = batches()
     asking = there.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))

@@ -28,7 +28,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
 from tests.member.consumer_words import P0, P1, P2, accepted, at, beat, full, joined, new_member
 
 
-def test_a_member_is_patient_by_default():
+def test_a_member_is_patient_by_default() -> None:
     assert ConsumerSettings("g", "m") == ConsumerSettings(
         group_id="g",
         member_id="m",
@@ -44,7 +44,7 @@ def test_a_member_is_patient_by_default():
     )
 
 
-def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say():
+def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say() -> None:
     member = new_member(rack_id="r", server_assignor="uniform")
     assert member.step(Tick(), at(0)) == []
     assert member.step(Subscribe(("t", "s", "t")), at(5)) == [FindCoordinator(1, "g")]
@@ -57,7 +57,7 @@ def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say
     assert member.wake_at() is None
 
 
-def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted():
+def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -77,7 +77,7 @@ def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted():
     assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
 
 
-def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_later():
+def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_later() -> None:
     member = joined(P0, P1)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
@@ -91,14 +91,14 @@ def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_
     assert member.view().state is MembershipState.RECONCILING
 
 
-def test_a_member_that_is_told_again_what_it_holds_stays_as_it_is():
+def test_a_member_that_is_told_again_what_it_holds_stays_as_it_is() -> None:
     member = joined(P0, P1)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P1, P0)), at(1_001)) == []
     assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_001, None)
 
 
-def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged():
+def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged() -> None:
     member = joined(P0, P1)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, accepted(2, P0)), at(1_001))
@@ -111,7 +111,7 @@ def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged():
     assert member.view().state is MembershipState.RECONCILING
 
 
-def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
+def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -122,7 +122,7 @@ def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
     assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None)
 
 
-def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more():
+def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -143,7 +143,7 @@ def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more():
     ]
 
 
-def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged():
+def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged() -> None:
     member = joined(P0)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(2, P0, P1)), at(1_001)) == [
@@ -158,7 +158,7 @@ def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged():
     ]
 
 
-def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
+def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending() -> None:
     member = joined(P0)
     assert member.wake_at() == 1_000
     assert member.step(Tick(), at(999)) == []
@@ -171,7 +171,7 @@ def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
     ]
 
 
-def test_another_subscription_travels_with_the_next_heartbeat():
+def test_another_subscription_travels_with_the_next_heartbeat() -> None:
     member = joined(P0)
     assert member.step(Subscribe(("t", "u")), at(10)) == []
     assert member.step(Tick(), at(1_000)) == [
@@ -179,7 +179,7 @@ def test_another_subscription_travels_with_the_next_heartbeat():
     ]
 
 
-def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open():
+def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open() -> None:
     for instance_id, goodbye in ((None, -1), ("i", -2)):
         member = joined(P0, instance_id=instance_id)
         request = ConsumerGroupHeartbeatRequest(
@@ -193,7 +193,7 @@ def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open
         assert member.wake_at() is None
 
 
-def test_a_static_member_that_leaves_for_good_gives_up_its_place():
+def test_a_static_member_that_leaves_for_good_gives_up_its_place() -> None:
     request = ConsumerGroupHeartbeatRequest(
         group_id="g", member_id="m", member_epoch=-1, instance_id="i"
     )
@@ -202,7 +202,7 @@ def test_a_static_member_that_leaves_for_good_gives_up_its_place():
     ]
 
 
-def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated():
+def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     assert member.step(Leave(), at(1_001)) == [SendToCoordinator(5, beat(-1), 5_000)]
@@ -212,28 +212,30 @@ def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated()
     assert member.wake_at() is None
 
 
-def test_a_member_whose_join_is_in_doubt_still_says_goodbye():
+def test_a_member_whose_join_is_in_doubt_still_says_goodbye() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     assert member.step(Leave(), at(1)) == [SendToCoordinator(3, beat(-1), 5_000)]
 
 
-def test_a_member_that_never_reached_the_coordinator_leaves_without_a_word():
+def test_a_member_that_never_reached_the_coordinator_leaves_without_a_word() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     assert member.step(Leave(), at(1)) == [Left(True)]
     assert member.step(CoordinatorFound(1), at(2)) == []
 
 
-def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard():
+def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     member.step(Unanswered(4, "no answer"), at(1_001))
     assert member.step(Leave(), at(1_002)) == [Left(False)]
 
 
-def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back():
+def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back() -> (
+    None
+):
     member = joined(P0, poll_limit_ms=5_000)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, accepted(1, unchanged=True, interval_ms=60_000)), at(1_001))
@@ -254,6 +256,6 @@ def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_wh
     assert member.view().incarnation == 2
 
 
-def test_assignments_go_over_the_wire_and_back_in_order():
+def test_assignments_go_over_the_wire_and_back_in_order() -> None:
     other = IdPartition(b"S" * 16, 4)
     assert from_wire(to_wire((other, P0, P2))) == (other, P0, P2)

@@ -31,7 +31,7 @@ from tests.member.consumer_words import (
 )
 
 
-def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id():
+def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id() -> None:
     for code in (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND):
         member = joined(P0, epoch=7)
         member.step(Tick(), at(1_000))
@@ -46,7 +46,7 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id()
         assert member.step(Adopted(1, (P0,)), at(1_004)) == []
 
 
-def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
+def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -59,7 +59,7 @@ def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
     assert member.step(Tick(), at(110)) == [SendToCoordinator(3, full(0), 5_000)]
 
 
-def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full():
+def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     assert member.step(Unanswered(4, "gone"), at(1_500)) == [
@@ -77,7 +77,7 @@ def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_
     assert member.step(Tick(), at(2_950)) == [SendToCoordinator(8, beat(1), 5_000)]
 
 
-def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for():
+def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [
@@ -94,7 +94,7 @@ def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for()
     assert member.step(Tick(), at(1_203)) == [SendToCoordinator(7, full(1, P0), 5_000)]
 
 
-def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
+def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_000))
@@ -103,7 +103,7 @@ def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
     assert member.wake_at() == 1_100
 
 
-def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
+def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason() -> None:
     member = joined(P0)
     member.step(Tick(), at(1_000))
     code = Code.GROUP_MAX_SIZE_REACHED
@@ -118,7 +118,7 @@ def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
     assert member.wake_at() is None
 
 
-def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
+def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     code = Code.GROUP_AUTHORIZATION_FAILED
@@ -128,7 +128,7 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
 @pytest.mark.parametrize(
     "code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND]
 )
-def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
+def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code: Code) -> None:
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
     member.step(CoordinatorFound(1), at(50_000))
@@ -148,7 +148,7 @@ def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
 
 
 @pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
-def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
+def test_the_wait_is_over_the_moment_its_limit_is_reached(code: Code) -> None:
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
     member.step(CoordinatorFound(1), at(50_000))
@@ -160,7 +160,7 @@ def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
     ]
 
 
-def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing():
+def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing() -> None:
     member = joined(P0)
     before = member.view()
     assert member.step(Answered(3, accepted(5, P1)), at(10)) == []

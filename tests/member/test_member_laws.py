@@ -1,5 +1,7 @@
 """Laws that hold for a member whatever happens to it: a random coordinator, owner and network."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,6 +30,7 @@ from apportion.member.membership import (
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
+    ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 
@@ -54,20 +57,21 @@ happenings = st.lists(
 class Witness:
     """Plays a member's surroundings and checks the laws after every step."""
 
-    def __init__(self, instance_id, poll_limit_ms):
+    def __init__(self, instance_id: str | None, poll_limit_ms: int | None) -> None:
         self.member = ConsumerMember(
             ConsumerSettings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms)
         )
         self.now_ms = 0
-        self.in_flight = None  # the action that waits for its outcome
-        self.adopted = {1: ()}  # life -> what the owner last adopted in it
+        # the action that waits for its outcome
+        self.in_flight: Any = None
+        self.adopted: dict[int, Any] = {1: ()}  # life -> what the owner last adopted in it
         self.must_be_full = True
         self.epoch = 0
         self.sent = 0
         self.state = self.member.state
         self.step(Subscribe(("t",)))
 
-    def step(self, event):
+    def step(self, event: Any) -> None:
         actions = self.member.step(event, Instant(self.now_ms, self.now_ms))
         assert self.member.state is self.state or self.reachable(self.member.state)
         self.state = self.member.state
@@ -84,15 +88,16 @@ class Witness:
                 "nothing under way and nothing planned: the member would sleep for ever"
             )
 
-    def reachable(self, state):
+    def reachable(self, state: MembershipState) -> bool:
         """One step may pass through a state on its way."""
         direct = NEXT[self.state]
         return state in direct or any(state in NEXT[middle] for middle in direct)
 
-    def check(self, action):
+    def check(self, action: Any) -> None:
         match action:
             case SendToCoordinator(_, request, _):
                 self.sent += 1
+                assert isinstance(request, ConsumerGroupHeartbeatRequest)
                 leaving = request.member_epoch < 0
                 assert self.in_flight is None or leaving, "two heartbeats in flight"
                 if not leaving:
@@ -102,12 +107,12 @@ class Witness:
                 assert self.in_flight is None
                 self.in_flight = action
             case Offer(life, target, revoke, add):
-                owned = set(self.adopted.get(life, ()))
+                owned: set[IdPartition] = set(self.adopted.get(life, ()))
                 assert (set(target) - owned, owned - set(target)) == (set(add), set(revoke))
             case Lost(life, lost):
                 assert lost == self.adopted.get(life, ())
 
-    def check_beat(self, request):
+    def check_beat(self, request: Any) -> None:
         life = self.member.view().incarnation
         full = (
             None not in (request.subscribed_topic_names, request.topic_partitions)
@@ -122,7 +127,8 @@ class Witness:
             )
         self.must_be_full = False
 
-    def play(self, what, with_):
+    def play(self, what: str, with_: Any) -> None:
+        done: Any
         match what:
             case "accept" if isinstance(self.in_flight, FindCoordinator):
                 done, self.in_flight = self.in_flight, None
@@ -174,13 +180,17 @@ class Witness:
 
 @settings(max_examples=400, deadline=None)
 @given(happenings, st.sampled_from([None, "i"]), st.sampled_from([None, 4_000]))
-def test_the_laws_of_a_member_hold_in_every_history(history, instance_id, poll_limit_ms):
+def test_the_laws_of_a_member_hold_in_every_history(
+    history: list[tuple[str, int | tuple[IdPartition, ...] | None]],
+    instance_id: str | None,
+    poll_limit_ms: int | None,
+) -> None:
     witness = Witness(instance_id, poll_limit_ms)
     for what, with_ in history:
         witness.play(what, with_)
 
 
-def test_the_witness_sees_heartbeats_at_all():
+def test_the_witness_sees_heartbeats_at_all() -> None:
     witness = Witness(None, None)
     for what, with_ in [
         ("accept", None),
@@ -193,7 +203,7 @@ def test_the_witness_sees_heartbeats_at_all():
     assert witness.sent == 3
 
 
-def test_the_witness_catches_an_acknowledgement_that_nobody_adopted():
+def test_the_witness_catches_an_acknowledgement_that_nobody_adopted() -> None:
     witness = Witness(None, None)
     witness.play("accept", None)
     witness.play("accept", PARTITIONS[:2])

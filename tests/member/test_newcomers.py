@@ -2,6 +2,9 @@
 at once one sees the other.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from apportion.member.batch.offsets import OffsetAndMetadata
@@ -22,7 +25,7 @@ from apportion.member.batch.sinks import (
     WriterReport,
     metadata_of,
 )
-from apportion.member.batch.span import EMPTY_SPAN, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from tests.member.surroundings import (
     ALL,
     CLAIM,
@@ -42,28 +45,30 @@ MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def batches():
+def batches() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(there, mine, told=MINE):
+def asked(there: Surroundings, mine: BatchPlanner, told: WriterReport = MINE) -> Any:
     """The question of a new query, which its writers have answered so."""
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
     there.told = told
     return question
 
 
-def waits(there, mine, question):
+def waits(there: Surroundings, mine: BatchPlanner, question: Span) -> None:
     with pytest.raises(NotReady, match="have not reported which sink they write to"):
         there.attempt(mine.plan_next(question, None))
     assert there.joins == 0
 
 
-def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(there):
+def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
+    there: Surroundings,
+) -> None:
     there.members = ("another",)
     mine = batches()
     question = asked(there, mine)
@@ -74,7 +79,7 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(t
     assert ListMembers() not in there.asked
 
 
-def test_a_newcomer_waits_until_the_members_are_gone(there):
+def test_a_newcomer_waits_until_the_members_are_gone(there: Surroundings) -> None:
     there.members = ("another",)
     mine = batches()
     question = asked(there, mine)
@@ -85,8 +90,8 @@ def test_a_newcomer_waits_until_the_members_are_gone(there):
 
 
 def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(
-    there,
-):
+    there: Surroundings,
+) -> None:
     there.members = ("another",)
     mine = batches()
     question = asked(there, mine)
@@ -102,7 +107,7 @@ def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_sessio
     assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())
 
 
-def test_a_member_that_has_come_meanwhile_has_its_own_time(there):
+def test_a_member_that_has_come_meanwhile_has_its_own_time(there: Surroundings) -> None:
     there.members = ("lost",)
     mine = batches()
     question = asked(there, mine)
@@ -113,7 +118,7 @@ def test_a_member_that_has_come_meanwhile_has_its_own_time(there):
 
 
 @pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
-def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
+def test_who_has_proof_or_nothing_to_prove_does_not_wait(there: Surroundings, proof: str) -> None:
     there.members = ("another",)
     there.subscribed = () if proof == "no topic" else ("t",)
     there.sees(target=held() if proof == "no topic" else held(P0))
@@ -127,18 +132,20 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
     assert ListMembers() not in there.asked
 
 
-def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(there):
+def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
+    there: Surroundings,
+) -> None:
     mine = batches()
     question = asked(there, mine)
     there.sees(target=held(P0))
 
-    def answer(ask, asked=there.answer):
+    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
         if isinstance(ask, CommitOffsets):
             # after the first look, at the start of its log
             there.offsets[P1], there.metadata[P1] = 0, ""
         return asked(ask)
 
-    there.answer = answer
+    there.answer = answer  # type: ignore[method-assign]
     with pytest.raises(
         AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
     ):
@@ -146,7 +153,9 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
-def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(there):
+def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
     mine = batches()
     question = asked(there, mine)
@@ -155,25 +164,27 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     assert there.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
-def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(there):
+def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(
+    there: Surroundings,
+) -> None:
     mine = batches()
     question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))
 
-    def answer(ask, asked=there.answer):
+    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
         if isinstance(ask, CommitOffsets):
             there.offsets[P1], there.metadata[P1] = 0, OTHERS
         return asked(ask)
 
-    there.answer = answer
+    there.answer = answer  # type: ignore[method-assign]
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
         there.attempt(mine.plan_next(question, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(
-    there,
-):
+    there: Surroundings,
+) -> None:
     mine = batches()
     question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))

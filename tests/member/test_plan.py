@@ -2,6 +2,8 @@
 example.
 """
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,17 +26,17 @@ P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 FROM_EARLIEST = StartingOffsets(default=EARLIEST)
 
 
-def world(logs, **fields):
+def world(logs: dict[TopicIdPartition, tuple[int, int]], **fields: Any) -> PlanInput:
     return PlanInput(
         checkpoint="c", logs={place: LogBounds(*log) for place, log in logs.items()}, **fields
     )
 
 
-def test_before_anything_is_owned_nothing_changes():
+def test_before_anything_is_owned_nothing_changes() -> None:
     assert plan_batch(EMPTY_SPAN, world({})) == BatchPlan(EMPTY_SPAN, {}, ())
 
 
-def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_the_group_first():
+def test_an_unknown_partition_starts_by_the_rule_and_commits_its_start_first() -> None:
     logs = {P0: (5, 20), P1: (0, 30), P2: (2, 40)}
     starting = StartingOffsets(default=LATEST, by_partition={("t", 1): EARLIEST, ("t", 2): 17})
     assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)) == BatchPlan(
@@ -42,7 +44,7 @@ def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_
     )
 
 
-def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
+def test_a_start_may_be_given_as_spark_and_the_wire_number_it() -> None:
     assert (EARLIEST, LATEST) == (-2, -1)
     starting = StartingOffsets(by_partition={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
@@ -53,13 +55,13 @@ def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
     }
 
 
-def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
+def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning() -> None:
     assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, new_partitions={P0})) == BatchPlan(
         sorted_span("c", {P0: (3, 9)}), {P0: 3}, ()
     )
 
 
-def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further():
+def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
     logs = {P0: (0, 50), P1: (0, 50), P2: (0, 50)}
     committed = {P0: 30, P1: 4, P2: 7}
@@ -68,31 +70,31 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
     )
 
 
-def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
+def test_a_partition_of_another_topic_id_does_not_continue_the_old_one() -> None:
     again = TopicIdPartition("t", OTHER_ID, 0)
     assert plan_batch(
         sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)
     ) == BatchPlan(sorted_span("c", {again: (0, 3)}), {again: 0}, ())
 
 
-def test_a_kept_partition_goes_on_where_the_last_span_ended_whatever_the_group_says():
+def test_a_kept_partition_goes_on_where_the_last_span_ended_whatever_the_group_says() -> None:
     previous = sorted_span("c", {P0: (0, 10)})
     assert plan_batch(previous, world({P0: (0, 12)}, kept={P0}, committed={P0: 99})) == BatchPlan(
         sorted_span("c", {P0: (10, 12)}), {}, ()
     )
 
 
-def test_nothing_new_gives_back_the_very_span():
+def test_nothing_new_gives_back_the_very_span() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
     assert plan_batch(previous, world({P0: (0, 10), P1: (0, 7)}, kept={P0, P1})).span is previous
 
 
-def test_a_new_life_with_the_same_partitions_and_no_news_gives_back_the_very_span():
+def test_a_new_life_with_the_same_partitions_and_no_news_gives_back_the_very_span() -> None:
     previous = sorted_span("c", {P0: (0, 10)})
     assert plan_batch(previous, world({P0: (0, 10)}, committed={P0: 10})).span is previous
 
 
-def test_a_change_of_owner_alone_is_a_new_span():
+def test_a_change_of_owner_alone_is_a_new_span() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
     assert plan_batch(previous, world({P0: (0, 10)}, kept={P0})).span == sorted_span(
         "c", {P0: (10, 10)}
@@ -100,7 +102,7 @@ def test_a_change_of_owner_alone_is_a_new_span():
     assert plan_batch(previous, world({})).span == sorted_span("c", {})
 
 
-def test_offsets_that_were_deleted_or_cut_off_are_named():
+def test_offsets_that_were_deleted_or_cut_off_are_named() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
     answer = plan_batch(previous, world({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
     assert answer == BatchPlan(
@@ -112,7 +114,7 @@ def test_offsets_that_were_deleted_or_cut_off_are_named():
     ]
 
 
-def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read():
+def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     logs = {P0: (0, 99), P1: (0, 99), P2: (0, 99)}
     assert plan_batch(
@@ -120,7 +122,7 @@ def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read():
     ).span == sorted_span("c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)})
 
 
-def test_a_limit_is_split_by_lag():
+def test_a_limit_is_split_by_lag() -> None:
     previous = sorted_span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}
     assert plan_batch(previous, world(logs, kept={P0, P1, P2}, limit=112)).span == sorted_span(
@@ -128,7 +130,7 @@ def test_a_limit_is_split_by_lag():
     )
 
 
-def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_turn():
+def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_turn() -> None:
     assert split_limit({P0: 8, P1: 5, P2: 3}, 8, rotation=0) == {P0: 4, P1: 2, P2: 2}
     assert split_limit({P0: 4, P1: 4, P2: 4}, 4, rotation=1) == {P0: 1, P1: 2, P2: 1}
 
@@ -141,7 +143,9 @@ lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(
 
 @settings(deadline=None)
 @given(lags, st.integers(1, 300), st.integers(0, 10**6))
-def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(lags, limit, turn):
+def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(
+    lags: dict[TopicIdPartition, int], limit: int, turn: int
+) -> None:
     shares = split_limit(lags, limit, turn)
     assert sum(shares.values()) == min(limit, sum(lags.values()))
     assert all(0 <= shares[place] <= lag for place, lag in lags.items())
@@ -151,7 +155,9 @@ def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(lags, limi
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=6), st.integers(1, 8))
-def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
+def test_every_lagging_partition_is_served_within_a_few_batches(
+    ends: list[int], limit: int
+) -> None:
     current = sorted_span("c", dict.fromkeys(places[: len(ends)], (0, 0)))
     logs = {place: (0, end) for place, end in zip(places, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
@@ -168,7 +174,9 @@ def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(data):
+def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
+    data: st.DataObject,
+) -> None:
     """Two checkpoints share partitions; each plans only for what it owns; a takeover starts from
     the group's offset.
     """
@@ -176,10 +184,10 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
     ends = {place: data.draw(st.integers(0, 30)) for place in mine}
     logs = {place: (0, end) for place, end in ends.items()}
     committed = dict.fromkeys(mine)
-    written = {place: [] for place in mine}
+    written: dict[TopicIdPartition, list[int]] = {place: [] for place in mine}
     spans = {"a": EMPTY_SPAN, "b": EMPTY_SPAN}
     owner = dict.fromkeys(mine, "a")
-    kept = {"a": (), "b": ()}
+    kept: dict[str, tuple[TopicIdPartition, ...]] = {"a": (), "b": ()}
     for _ in range(data.draw(st.integers(1, 30))):
         who = data.draw(st.sampled_from(["a", "b"]))
         # its last batch is written, so its end goes to the group

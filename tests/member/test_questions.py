@@ -2,6 +2,9 @@
 else it is asked anew.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from apportion.machine import Note
@@ -34,22 +37,22 @@ MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def process(starting=EARLIEST):
+def process(starting: int = EARLIEST) -> BatchPlanner:
     """What one process of the query holds."""
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(starting))
 
 
-def refused(there, question, mine):
+def refused(there: Surroundings, question: Any, mine: BatchPlanner) -> str:
     with pytest.raises(AnotherSink) as refusal:
         there.attempt(mine.plan_next(question, None))
     return str(refusal.value)
 
 
-def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there):
+def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     there.sees(target=held(P0, P1))
     first = process()
@@ -66,27 +69,32 @@ def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there):
     assert CommitOffsets({P0: 4, P1: 7}, 0, CLAIM) in there.asked
 
 
-def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(there):
+def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
     # by a run that was refused because the group had members then
     there.told = WriterReport(TABLE, adopt=True)
     again = process()
     asked_anew = there.attempt(again.plan_next(question, None))
+    assert asked_anew is not None
     assert asked_anew.question_number == 2
     there.told = MINE
     assert "belongs to the sink /lake/other" in refused(there, asked_anew, again)
     assert there.stored(P0) == OffsetAndMetadata(4, OTHERS)
 
 
-def test_an_answer_that_leads_on_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(there):
+def test_an_answer_that_leads_on_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
+    there: Surroundings,
+) -> None:
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
     there.told = MINE
     there.sees(target=held(P0))
     assert there.attempt(process().plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_question_without_an_answer_is_asked_anew_by_another_process(there):
+def test_a_question_without_an_answer_is_asked_anew_by_another_process(there: Surroundings) -> None:
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
     there.sees(target=held(P0))
     later = process()  # on another host: there is no file
@@ -96,7 +104,9 @@ def test_a_question_without_an_answer_is_asked_anew_by_another_process(there):
     assert there.attempt(later.plan_next(asked_anew, None)) == read("c", {P0: (0, 10)})
 
 
-def test_silence_is_an_answer_at_once_for_the_asker_and_later_for_others(there):
+def test_silence_is_an_answer_at_once_for_the_asker_and_later_for_others(
+    there: Surroundings,
+) -> None:
     first = process()
     question = there.attempt(first.plan_next(EMPTY_SPAN, None))
     there.sees(target=held(P0))
@@ -105,11 +115,12 @@ def test_silence_is_an_answer_at_once_for_the_asker_and_later_for_others(there):
     there = Surroundings()
     there.sees(target=held(P0))
     second = there.attempt(process().plan_next(question, None))
+    assert second is not None
     assert second.question_number == 2
     assert there.attempt(process().plan_next(second, None)) == unnamed
 
 
-def test_silence_in_a_group_of_others_is_never_believed(there):
+def test_silence_in_a_group_of_others_is_never_believed(there: Surroundings) -> None:
     there.offsets = {P0: 4}
     question = Span("c", {}, question_number=57)
     later = process()
@@ -118,7 +129,9 @@ def test_silence_in_a_group_of_others_is_never_believed(there):
     assert "belongs to the sink /lake/t" in refused(there, asked_anew, later)
 
 
-def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(there):
+def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 9}, {P0: ""}
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
@@ -129,7 +142,9 @@ def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(there):
     assert there.stored(P0) == OffsetAndMetadata(3, CLAIM)
 
 
-def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(there):
+def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = dict.fromkeys((P0, P1), 10), dict.fromkeys((P0, P1), "")
     mine = process(LATEST)
     before = sorted_span("old", {P0: (10, 10), P1: (10, 10)})
@@ -142,7 +157,9 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(t
     )
 
 
-def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(there):
+def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 3, P1: 2, P2: 5}, dict.fromkeys(ALL, "")
     there.starts = {P0: 3, P1: 4, P2: 5}
     there.sees(target=held(P0))
@@ -160,24 +177,24 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(t
 
 @pytest.mark.parametrize("is_cut_off", [False, True])
 def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(
-    there, is_cut_off
-):
+    there: Surroundings, is_cut_off: bool
+) -> None:
     there.offsets, there.metadata = {P0: 4}, {P0: ""}
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
     there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
 
-    def answer(ask, asked=there.answer):
+    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
         told = asked(ask)
         if isinstance(ask, CommitOffsets) and P1 in ask.offsets:
             there.offsets[P2], there.metadata[P2] = 0, OTHERS
-            there.answer = asked
+            there.answer = asked  # type: ignore[method-assign]
             if is_cut_off:
                 raise TimeoutError
         return told
 
-    there.answer = answer
+    there.answer = answer  # type: ignore[method-assign]
     if is_cut_off:
         with pytest.raises(TimeoutError):
             there.attempt(mine.plan_next(question, None))
@@ -190,13 +207,14 @@ def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_el
     )
 
 
-def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there):
+def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
     there.ends = dict.fromkeys(ALL, 20)
     there.sees(target=held(P0, P1))
     mine = process()
     old = sorted_span("c", {P0: (0, 10), P1: (10, 10)})._replace(sinks=OTHER)
     batch = there.attempt(mine.plan_next(old, None))
+    assert batch is not None
     assert (batch.sinks, batch.ranges) == (OTHER, {P0: (10, 20), P1: (10, 20)})
     # the writer has written it to the table's new place
     there.told = WriterReport(TABLE, adopt=True)
@@ -212,13 +230,16 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there):
     ]
 
 
-def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(there):
+def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
+    there: Surroundings,
+) -> None:
     begun = Span("c", {}, BOTH)
     there.told = WriterReport(BOTH)
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     there.sees(target=held(P0))
     mine = process()
     batch = there.attempt(mine.plan_next(begun, None))
+    assert batch is not None
     assert batch.ranges == {P0: (0, 10)}
     there.told = MINE
     question = there.attempt(mine.plan_next(batch, None))
@@ -233,13 +254,16 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(ther
     corrected = process()
     # what the first process was told is not believed
     asked_anew = there.attempt(corrected.plan_next(question, None))
+    assert asked_anew is not None
     assert asked_anew.question_number == 2
     there.told = WriterReport(BOTH)
     batch_again = there.attempt(corrected.plan_next(asked_anew, None))
     assert batch_again == batch  # the one drops it by its fences, the other writes it
 
 
-def test_a_batch_that_a_writer_was_not_given_is_planned_again_where_all_writers_answer(there):
+def test_a_batch_that_a_writer_was_not_given_is_planned_again_where_all_writers_answer(
+    there: Surroundings,
+) -> None:
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     there.sees(target=held(P0))
     mine = process()
@@ -252,7 +276,7 @@ def test_a_batch_that_a_writer_was_not_given_is_planned_again_where_all_writers_
     assert there.stored(P0) == OffsetAndMetadata(0, metadata_of(BOTH))
 
 
-def test_fewer_tables_are_an_adoption_that_is_logged(there):
+def test_fewer_tables_are_an_adoption_that_is_logged(there: Surroundings) -> None:
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     there.sees(target=held(P0))
     mine = process()
@@ -266,14 +290,18 @@ def test_fewer_tables_are_an_adoption_that_is_logged(there):
     assert Note("warning", said) in there.asked
 
 
-def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(there):
+def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0))
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
     batch = there.attempt(mine.plan_next(question, None))
+    assert batch is not None
     assert batch.sinks == ()
     there.told = WriterReport(TABLE, adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
+    assert question is not None
     assert (question.question_number, there.leaves) == (1, 1)
     there.told = NO_REPORT
     with pytest.raises(
@@ -286,7 +314,9 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(t
         there.attempt(mine.plan_next(question, None))
 
 
-def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(there):
+def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
     there.ends = dict.fromkeys(ALL, 20)
     there.sees(target=held(P0, P1))
@@ -306,7 +336,7 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(ther
     assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
-def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there):
+def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there: Surroundings) -> None:
     begun = Span("c", {}, BOTH)
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     there.sees(target=held(P0))
@@ -318,6 +348,7 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there):
     there.sees(target=held(P0, P1), owned=held(P0))
     there.ends = {**there.ends, P1: 0}
     gained = there.attempt(mine.plan_next(batch, None))
+    assert gained is not None
     assert gained.ranges == {P0: (10, 10), P1: (0, 0)}
     # nothing was to be read, so nobody had to be called
     assert there.attempt(mine.plan_next(gained, None)) is gained

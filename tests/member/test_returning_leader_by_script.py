@@ -2,6 +2,8 @@
 it sees of the topics.
 """
 
+from typing import Any
+
 import pytest
 
 from apportion.machine import Tick
@@ -18,6 +20,7 @@ from apportion.member.membership import (
     Subscribe,
     TopicDescription,
 )
+from apportion.wire.messages.join_group import JoinGroupRequest
 from tests.member.classic_words import (
     P0,
     P1,
@@ -33,7 +36,7 @@ from tests.member.classic_words import (
 )
 
 
-def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_all():
+def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_all() -> None:
     member = eager(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -53,7 +56,7 @@ def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_
     ]
 
 
-def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all_the_same():
+def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all_the_same() -> None:
     member = cooperative(instance_id="i", metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -66,10 +69,12 @@ def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all
     assert member.view().state is MembershipState.STABLE
     member.step(Tick(), at(1_000))
     (send,) = member.step(MetadataFetched(5, (SEEN._replace(partitions=6),)), at(1_001))
+    assert isinstance(send, SendToCoordinator)
+    assert isinstance(send.request, JoinGroupRequest)
     assert send.request.reason == "topics have changed"
 
 
-def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_generation():
+def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_generation() -> None:
     member = cooperative(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -79,11 +84,15 @@ def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_gene
     member.step(Answered(2, answer), at(0))
     member.step(Answered(3, synced(0, 5)), at(0))
     offer, send = member.step(MetadataFetched(4, (SEEN,)), at(0))
+    assert isinstance(send, SendToCoordinator)
+    assert isinstance(send.request, JoinGroupRequest)
     assert (offer, send.request.reason) == (Offer(1, (P0,), (), (P0,)), "topics have changed")
 
 
 @pytest.mark.parametrize(("partitions", "rejoins"), [(1, False), (0, True)])
-def test_a_leader_sees_that_a_partition_that_it_was_given_is_gone(partitions, rejoins):
+def test_a_leader_sees_that_a_partition_that_it_was_given_is_gone(
+    partitions: int, rejoins: bool
+) -> None:
     member = eager(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -91,6 +100,8 @@ def test_a_leader_sees_that_a_partition_that_it_was_given_is_gone(partitions, re
         Answered(2, joined(3, ("m", Subscription(("t",))), leader="m", skip_assignment=True)), at(0)
     )
     member.step(Answered(3, synced(0)), at(0))
+    offers: list[Any]
+    last: Any
     *offers, last = member.step(MetadataFetched(4, (SEEN._replace(partitions=partitions),)), at(0))
     assert [type(each) for each in offers] == ([Offer] if rejoins else [])
     assert (

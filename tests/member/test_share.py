@@ -1,5 +1,7 @@
 """When a member that works in batches waits for its share of the group, and when it has it."""
 
+from typing import Any
+
 import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
@@ -20,7 +22,7 @@ from apportion.member.classic.described import (
     has_full_assignment,
     may_be_assigned,
 )
-from apportion.topics import Topic
+from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tests.member.surroundings import (
     ID,
@@ -38,20 +40,24 @@ GRACE_MS = 5_000
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def batches(otherwise=EARLIEST, topics=("t",), **given):
+def batches(
+    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
+) -> BatchPlanner:
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
-def large():
+def large() -> int:
     """A large number, each time as another object: Python keeps small ones but once."""
     return int("1000")
 
 
-def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(there):
+def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
+    there: Surroundings,
+) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
     there.sees(target=held(P0))
     there.stood = described(P0, P1, given=(P0,))
@@ -72,7 +78,7 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
     ]
 
 
-def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
+def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there: Surroundings) -> None:
     there.sees(target=held(P0), owned=held(P0))
     mine = batches()
     there.stood = described(P0, P1, given=(P0,))
@@ -110,13 +116,13 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     ],
 )
 def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(
-    there, fields, group, share
-):
+    there: Surroundings, fields: dict[str, int | str | None], group: Any, share: bool
+) -> None:
     there.sees(**{"target": held(P0), **fields})
     assert has_full_assignment(there.view, group) is share
 
 
-def classic(*members, state="Stable"):
+def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> DescribedGroup:
     """A classic group. members: (id, partitions of topic t)."""
     return DescribedGroup(
         group_id="g",
@@ -145,8 +151,8 @@ def classic(*members, state="Stable"):
     ],
 )
 def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(
-    there, target, group, share
-):
+    there: Surroundings, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
+) -> None:
     there.sees(target=target)
     assert (
         has_full_assignment(there.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
@@ -154,8 +160,8 @@ def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everythi
     )
 
 
-def test_other_topics_and_members_that_cannot_be_read_do_not_count():
-    group = classic(("m", (0, 1)))
+def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
+    group: Any = classic(("m", (0, 1)))
     group.members += (
         DescribedGroupMember(
             member_id="n", member_assignment=encode_assignment(Given((TopicParts("other", (0,)),)))
@@ -167,7 +173,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count():
     )
 
 
-def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
+def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there: Surroundings) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
     restarted = batches()
     there.sees(epoch=-1, target=None, last_accepted_ms=None)
@@ -181,7 +187,7 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
         there.attempt(restarted.plan_next(previous, None))
 
 
-def test_a_member_may_read_what_it_subscribes_to_and_one_that_cannot_be_read_may_read_everything():
+def test_a_member_may_read_its_topics_and_an_unreadable_one_everything() -> None:
     blob = encode_subscription(Subscription(("t", "u")))
     assert (
         may_be_assigned(blob, ("u", "v")),

@@ -2,6 +2,9 @@
 goes back.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code, Refused
@@ -37,22 +40,22 @@ MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
-def there():
+def there() -> Surroundings:
     return Surroundings()
 
 
-def batches():
+def batches() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(there, mine=None):
+def asked(there: Surroundings, mine: BatchPlanner | None = None) -> Any:
     """The span that asks the writers, of a query that begins."""
     return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(
-    there,
-):
+    there: Surroundings,
+) -> None:
     mine = batches()
     asking = asked(there, mine)
     assert (asking, there.asked, there.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
@@ -68,7 +71,7 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_b
     ]  # did another claim it meanwhile?
 
 
-def test_without_a_writer_the_query_goes_on_and_claims_nothing(there):
+def test_without_a_writer_the_query_goes_on_and_claims_nothing(there: Surroundings) -> None:
     mine = batches()
     asking = asked(there, mine)
     there.sees(target=held(P0))
@@ -77,7 +80,9 @@ def test_without_a_writer_the_query_goes_on_and_claims_nothing(there):
     assert there.stored(P0) == OffsetAndMetadata(0, "")
 
 
-def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_owned(there):
+def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_owned(
+    there: Surroundings,
+) -> None:
     mine = batches()
     asking = asked(there, mine)
     there.told = MINE
@@ -87,7 +92,7 @@ def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_o
     assert there.attempt(mine.plan_next(following, None)) is following
 
 
-def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there):
+def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
     mine = batches()
     before = sorted_span("old", {P0: (0, 10)})
@@ -101,7 +106,9 @@ def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there):
 
 
 @pytest.mark.parametrize("told", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
-def test_a_query_with_another_sink_is_refused_before_it_joins(there, told):
+def test_a_query_with_another_sink_is_refused_before_it_joins(
+    there: Surroundings, told: WriterReport
+) -> None:
     there.offsets = {P1: 7}
     mine = batches()
     asking = asked(there, mine)
@@ -115,8 +122,8 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(there, told):
 
 
 def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_holds_records_of_it(
-    there,
-):
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P1: 7}, {P1: "of a foreign client"}
     mine = batches()
     asking = asked(there, mine)
@@ -133,7 +140,7 @@ def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_hold
     assert there.attempt(batches().plan_next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
 
 
-def test_a_group_without_members_can_be_adopted_as_a_whole(there):
+def test_a_group_without_members_can_be_adopted_as_a_whole(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
@@ -143,7 +150,7 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(there):
     assert there.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
-def test_a_group_that_has_members_cannot_be_adopted(there):
+def test_a_group_that_has_members_cannot_be_adopted(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
@@ -154,7 +161,9 @@ def test_a_group_that_has_members_cannot_be_adopted(there):
     assert (there.joins, there.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
-def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(there):
+def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(
+    there: Surroundings,
+) -> None:
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
@@ -165,7 +174,7 @@ def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(there)
     assert there.joins == 0
 
 
-def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there):
+def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there: Surroundings) -> None:
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
@@ -176,7 +185,9 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there):
     assert there.asked[3] == Note("warning", said)
 
 
-def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(there):
+def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -187,18 +198,20 @@ def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(there):
     assert P1 not in there.offsets
 
 
-def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(there):
+def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
+    there: Surroundings,
+) -> None:
     mine = batches()
     asking = asked(there, mine)
     there.told = MINE
     there.sees(target=held(P0))
 
-    def answer(ask, asked=there.answer):
+    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
         if isinstance(ask, CommitOffsets):
             there.offsets[P1], there.metadata[P1] = 0, OTHERS  # after the first look
         return asked(ask)
 
-    there.answer = answer
+    there.answer = answer  # type: ignore[method-assign]
     with pytest.raises(
         AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"
     ):
@@ -211,8 +224,8 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(there
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
-def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers):
-    def begun(there):
+def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers: bool) -> None:
+    def begun(there: Surroundings) -> tuple[Callable[..., Any], Span]:
         mine = batches()
         asking = asked(there, mine)
         there.told = MINE
@@ -234,7 +247,9 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers):
 
 
 @pytest.mark.parametrize("is_new_process", [False, True])
-def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(there, is_new_process):
+def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
+    there: Surroundings, is_new_process: bool
+) -> None:
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -249,7 +264,9 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(there, is
     )
 
 
-def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(there):
+def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(
+    there: Surroundings,
+) -> None:
     there.sees(target=held(P0))
     there.offsets, there.starts, there.ends = (
         {P0: 20},
@@ -264,7 +281,9 @@ def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_a_word_to_go_back_outlasts_the_question_that_follows(there, is_moved):
+def test_a_word_to_go_back_outlasts_the_question_that_follows(
+    there: Surroundings, is_moved: bool
+) -> None:
     there.sees(target=held(P0))
     there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
     there.told = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
@@ -280,7 +299,7 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(there, is_moved):
     assert there.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
-def test_what_was_given_away_meanwhile_is_not_gone_back_to(there):
+def test_what_was_given_away_meanwhile_is_not_gone_back_to(there: Surroundings) -> None:
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -289,7 +308,7 @@ def test_what_was_given_away_meanwhile_is_not_gone_back_to(there):
     assert there.attempt(mine.plan_next(first, None)) == read("c", {P1: (10, 10)})
 
 
-def test_going_back_to_records_that_are_gone_is_data_loss(there):
+def test_going_back_to_records_that_are_gone_is_data_loss(there: Surroundings) -> None:
     there.sees(target=held(P0))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
@@ -298,18 +317,20 @@ def test_going_back_to_records_that_are_gone_is_data_loss(there):
         there.attempt(mine.plan_next(first, None))
 
 
-def test_the_writers_are_asked_about_the_very_span_that_they_were_given(there):
+def test_the_writers_are_asked_about_the_very_span_that_they_were_given(
+    there: Surroundings,
+) -> None:
     assert next(batches().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize(
     "metadata", ["", "NONE", "{", "[]", "{}", '{"sinks":3}', '{"sinks":[3]}', "[" * 100_000]
 )
-def test_metadata_of_others_says_nothing_of_a_sink(metadata):
+def test_metadata_of_others_says_nothing_of_a_sink(metadata: str) -> None:
     assert sinks_of(metadata) is None
 
 
-def test_metadata_goes_there_and_back_and_has_bounds():
+def test_metadata_goes_there_and_back_and_has_bounds() -> None:
     assert sinks_of(metadata_of(("/lake/ü", "s3://b/t"))) == ("/lake/ü", "s3://b/t")
     assert metadata_of(()) == ""
     assert sinks_of(UNREAD_METADATA) == ()
@@ -317,7 +338,7 @@ def test_metadata_goes_there_and_back_and_has_bounds():
         metadata_of(("/" + "x" * 4_090,))
 
 
-def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else():
+def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
     place = TopicIdPartition("t", P0.topic_id, 0)
     refuse_consumer(
         "g",

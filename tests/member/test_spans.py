@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -61,18 +62,18 @@ spans = (
 
 
 @given(spans)
-def test_a_span_goes_to_json_and_back(batch):
+def test_a_span_goes_to_json_and_back(batch: Span) -> None:
     assert parse_span(batch.to_json()) == batch
     assert parse_span(batch.canonical_json()) == batch
     assert list(parse_span(batch.canonical_json()).ranges) == sorted(batch.ranges)
 
 
 @given(spans)
-def test_the_json_is_canonical_as_it_stands(batch):
+def test_the_json_is_canonical_as_it_stands(batch: Span) -> None:
     assert json.dumps(batch.to_json()) == json.dumps(batch.to_json(), sort_keys=True)
 
 
-def test_the_json_is_the_one_of_the_design():
+def test_the_json_is_the_one_of_the_design() -> None:
     batch = sorted_span(
         "9f3c",
         {
@@ -101,7 +102,7 @@ def test_the_json_is_the_one_of_the_design():
     )
 
 
-def test_a_topic_id_is_written_as_kafka_prints_it():
+def test_a_topic_id_is_written_as_kafka_prints_it() -> None:
     assert topic_id_bytes(topic_id_text(ID)) == ID
     assert len(topic_id_text(ID)) == 22
 
@@ -120,7 +121,7 @@ def test_a_topic_id_is_written_as_kafka_prints_it():
         "not base64!",
     ],
 )
-def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
+def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text: str) -> None:
     with pytest.raises(SpanError, match=f"^{re.escape(repr(text))} is not a topic id"):
         topic_id_bytes(text)
 
@@ -206,19 +207,21 @@ def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
         ),
     ],
 )
-def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(offset, sentence):
+def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(
+    offset: str | dict[str, Any] | list[Any], sentence: str
+) -> None:
     with pytest.raises(SpanError, match=sentence):
         parse_span(offset)
 
 
-def test_an_absent_fence_admits_everything_and_is_set_to_the_end():
+def test_an_absent_fence_admits_everything_and_is_set_to_the_end() -> None:
     assert admit_range(P, (900, 1200), None) == RangeAdmission(900, 1200, 1200)
     assert admit_range(P, (900, 900), None) == RangeAdmission(
         900, 900, 900
     )  # or nobody could tell that a later range leaves some out
 
 
-def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone():
+def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone() -> None:
     doubted = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), unclaimed=(P,))
     with pytest.raises(
         LostOffsets,
@@ -232,14 +235,14 @@ def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone(
         admit(doubted, {P: 700})
 
 
-def test_a_fence_admits_what_is_above_it_and_never_moves_back():
+def test_a_fence_admits_what_is_above_it_and_never_moves_back() -> None:
     assert admit_range(P, (900, 1200), 900) == RangeAdmission(900, 1200, 1200)
     assert admit_range(P, (900, 1200), 1000) == RangeAdmission(1000, 1200, 1200)
     assert admit_range(P, (900, 1200), 1200) == RangeAdmission(1200, 1200, None)
     assert admit_range(P, (900, 1200), 5000) == RangeAdmission(1200, 1200, None)
 
 
-def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
+def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed() -> None:
     with pytest.raises(
         LostOffsets,
         match=(
@@ -255,7 +258,7 @@ def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
 
 
 @given(spans)
-def test_a_replay_is_admitted_nothing(batch):
+def test_a_replay_is_admitted_nothing(batch: Span) -> None:
     fences = advance({}, admit(batch, {}, fail_on_data_loss=False))
     again = admit(batch, fences)
     assert all(
@@ -266,7 +269,7 @@ def test_a_replay_is_admitted_nothing(batch):
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
+def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data: st.DataObject) -> None:
     """Owners take over from what the group has, which is never above the fence; zombies may write
     anything planned before.
     """

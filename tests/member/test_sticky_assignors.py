@@ -21,13 +21,15 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartit
 from apportion.wire.records.consumer_serde import encode_cooperative, encode_sticky
 
 
-def shares(assignor, partitions, members):
+def shares(
+    assignor: CooperativeSticky | Sticky, partitions: int, members: dict[str, Subscription]
+) -> dict[str, tuple[int, ...]]:
     """What each member gets of topic t."""
     given = assignor.assign({"t": TopicShape(partitions)}, members)
     return {member: dict(share.partitions).get("t", ()) for member, share in given.items()}
 
 
-def telling(generation, *partitions):
+def telling(generation: int, *partitions: int) -> Subscription:
     """A member of `sticky` that was given these partitions of t in that generation."""
     return Subscription(
         ("t",),
@@ -37,12 +39,12 @@ def telling(generation, *partitions):
     )
 
 
-def owning(generation, *partitions, user_data=None):
+def owning(generation: int, *partitions: int, user_data: bytes | None = None) -> Subscription:
     """A member of `cooperative-sticky` that says to own these partitions of t."""
     return Subscription(("t",), user_data, (TopicParts("t", partitions),), generation)
 
 
-def only_of_the_highest_generation(members):
+def only_of_the_highest_generation(members: dict[str, Subscription]) -> dict[str, Subscription]:
     """The members as an old leader heard them: a lower generation than the highest counts for
     nothing.
     """
@@ -53,7 +55,7 @@ def only_of_the_highest_generation(members):
     }
 
 
-def as_if_the_last_were_right(members):
+def as_if_the_last_were_right(members: dict[str, Subscription]) -> dict[str, Subscription]:
     """The members as a leader hears them that does not look at generations: of two claims the later
     one counts.
     """
@@ -69,7 +71,9 @@ def as_if_the_last_were_right(members):
     }
 
 
-def given_too_early(given, members):
+def given_too_early(
+    given: dict[str, tuple[int, ...]], members: dict[str, Subscription]
+) -> list[tuple[int, str, str]]:
     """(partition, its new owner, who still uses it): the other's claim is as young as the owner's
     own, or the owner has none.
     """
@@ -84,16 +88,16 @@ def given_too_early(given, members):
     ]
 
 
-def test_sticky_keeps_what_user_data_tell():
+def test_sticky_keeps_what_user_data_tell() -> None:
     members = {"a": telling(3, 1, 3), "b": telling(3, 0, 2), "c": Subscription(("t",))}
     assert shares(Sticky(), 4, members) == {"a": (1, 3), "b": (0,), "c": (2,)}
 
 
-def test_sticky_does_not_believe_owned_partitions():
+def test_sticky_does_not_believe_owned_partitions() -> None:
     assert shares(Sticky(), 2, {"a": owning(3, 1), "b": owning(3, 0)}) == {"a": (0,), "b": (1,)}
 
 
-def test_user_data_without_a_generation_yield_to_those_with_one():
+def test_user_data_without_a_generation_yield_to_those_with_one() -> None:
     old = Subscription(
         ("t",),
         encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=(0, 1)),), 9)[:-4],
@@ -101,13 +105,13 @@ def test_user_data_without_a_generation_yield_to_those_with_one():
     assert shares(Sticky(), 4, {"a": old, "b": telling(0, 1, 2)}) == {"a": (0, 3), "b": (1, 2)}
 
 
-def test_a_member_that_comes_back_with_an_old_assignment_takes_nothing_from_the_others():
+def test_a_member_that_comes_back_with_an_old_assignment_takes_nothing_from_the_others() -> None:
     # the story of KIP-341
     members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}
     assert shares(Sticky(), 6, members) == {"a": (4, 5), "b": (0, 1), "c": (2, 3)}
 
 
-def test_a_subscription_without_a_generation_is_believed_by_its_user_data():
+def test_a_subscription_without_a_generation_is_believed_by_its_user_data() -> None:
     members = {"a": owning(-1, 0, 1, user_data=encode_cooperative(5)), "b": owning(4, 1, 2)}
     assert shares(CooperativeSticky(), 3, members) == {"a": (0, 1), "b": (2,)}
     members = {"a": owning(4, 0, 1, user_data=encode_cooperative(5)), "b": owning(5, 1, 2)}
@@ -115,12 +119,14 @@ def test_a_subscription_without_a_generation_is_believed_by_its_user_data():
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"\0\0\1", encode_cooperative(-9)])
-def test_owned_partitions_without_any_generation_are_believed_where_nobody_contradicts(user_data):
+def test_owned_partitions_without_any_generation_are_believed_where_nobody_contradicts(
+    user_data: bytes | None,
+) -> None:
     members = {"a": owning(-1, 1, 2, user_data=user_data), "b": owning(0, 2, 3)}
     assert shares(CooperativeSticky(), 4, members) == {"a": (0, 1), "b": (2, 3)}
 
 
-def test_kafka_12984_what_two_claim_in_one_generation_stays_with_nobody():
+def test_kafka_12984_what_two_claim_in_one_generation_stays_with_nobody() -> None:
     members = {"a": owning(4, 0, 1, 2), "b": owning(4, 2, 3), "c": owning(4)}
     given = shares(CooperativeSticky(), 6, members)
     assert given == {"a": (0, 1), "b": (3,), "c": (4, 5)}
@@ -132,7 +138,7 @@ def test_kafka_12984_what_two_claim_in_one_generation_stays_with_nobody():
     assert shares(CooperativeSticky(), 6, next_round) == {"a": (0, 1), "b": (2, 3), "c": (4, 5)}
 
 
-def test_kafka_13406_the_claim_of_a_member_that_missed_generations_is_waited_for():
+def test_kafka_13406_the_claim_of_a_member_that_missed_generations_is_waited_for() -> None:
     members = {"a": owning(6, 0, 1, 2), "b": owning(4, 3, 4, 5), "c": owning(6)}
     given = shares(CooperativeSticky(), 6, members)
     assert given == {"a": (0, 1), "b": (3, 4), "c": ()}
@@ -143,12 +149,12 @@ def test_kafka_13406_the_claim_of_a_member_that_missed_generations_is_waited_for
     assert shares(CooperativeSticky(), 6, next_round) == {"a": (0, 1), "b": (3, 4), "c": (2, 5)}
 
 
-def test_a_higher_generation_takes_over_and_the_old_owner_must_let_go():
+def test_a_higher_generation_takes_over_and_the_old_owner_must_let_go() -> None:
     members = {"a": owning(5, 0, 1), "b": owning(4, 1, 2)}
     assert shares(CooperativeSticky(), 3, members) == {"a": (0, 1), "b": (2,)}
 
 
-def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_harm():
+def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_harm() -> None:
     liar = Subscription(
         ("t",), None, (TopicParts("t", (0, 0, 1, 7, -1)), TopicParts("gone", (0,))), 2**31 - 1
     )
@@ -157,7 +163,7 @@ def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_har
 
 
 @pytest.mark.parametrize("number", [-(2**31), -1, 2, 3, 2**31 - 1])
-def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number):
+def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number: int) -> None:
     cluster = {"t": TopicShape(2), "u": TopicShape(2)}
     claims = (TopicParts("t", (number,)), TopicParts("u", (number,)))
     members = {
@@ -177,7 +183,9 @@ SAID = st.builds(
 
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcde"), SAID, min_size=1))
-def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_round(members):
+def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_round(
+    members: dict[str, Subscription],
+) -> None:
     first = CooperativeSticky().assign({"t": TopicShape(8)}, members)
     check_cooperative(members, first)
     told = {
@@ -193,7 +201,7 @@ def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_r
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_each_member_tells_the_next_leader_what_the_last_one_gave():
+def test_each_member_tells_the_next_leader_what_the_last_one_gave() -> None:
     memories = {name: Sticky() for name in "abc"}
     before: dict[str, tuple[int, ...]] = {}
     for generation, names in enumerate(["ab", "abc", "bc", "abc"], start=1):

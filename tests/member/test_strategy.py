@@ -1,5 +1,8 @@
 """What a member cannot vote for is refused with what to write instead."""
 
+from collections.abc import Generator, Mapping
+from typing import Any
+
 import pytest
 
 from apportion.member.assignors.builtin import (
@@ -10,17 +13,20 @@ from apportion.member.assignors.builtin import (
     RoundRobin,
     by_topic,
 )
+from apportion.member.assignors.interface import Subscription, TopicShape
 from apportion.member.assignors.strategy import strategy
 
 
 class Nameless(Assignor):
     """All that an assignor needs but the name."""
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         return {member: Given(by_topic([])) for member in members}
 
 
-def test_names_and_objects_may_be_mixed_and_the_order_stays():
+def test_names_and_objects_may_be_mixed_and_the_order_stays() -> None:
     mine = RoundRobin()
     first, second = strategy(["range", mine])
     assert (type(first), second) == (Range, mine)
@@ -42,7 +48,7 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays():
         (Range, "the class Range is no assignor: give a name, or an object, Range()"),
         ([Nameless], "the class Nameless is no assignor: give a name, or an object, Nameless()"),
         (
-            Nameless(),
+            Nameless(),  # type: ignore[abstract]
             "the assignor Nameless has no name: give it one, `name`, for which all its "
             "members vote",
         ),
@@ -54,7 +60,7 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays():
         (7, "7 is no assignor: give a name, or an object with the methods of apportion's Assignor"),
     ],
 )
-def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
+def test_what_is_no_assignor_is_refused_with_the_remedy(wanted: Any, sentence: str) -> None:
     with pytest.raises(ValueError) as refusal:
         strategy(wanted)
     assert str(refusal.value) == sentence
@@ -99,7 +105,9 @@ def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
         ),
     ],
 )
-def test_an_assignor_that_a_member_could_not_use_is_refused_before_it_votes(spoilt, sentence):
+def test_an_assignor_that_a_member_could_not_use_is_refused_before_it_votes(
+    spoilt: dict[str, int | str | tuple[str, ...] | None], sentence: str
+) -> None:
     assignor = type("Spoilt", (Range,), spoilt)()
     with pytest.raises(ValueError) as refusal:
         strategy(["roundrobin", assignor])

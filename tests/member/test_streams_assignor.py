@@ -1,6 +1,8 @@
 """What one consumer of a Streams group says, and what it makes of what it is told."""
 
+from collections.abc import Generator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -38,19 +40,27 @@ RUNS = {TaskId(0, 1): RUNNING}
 TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
 
 
-def assignor(release="4.3", **settings):
+def assignor(release: str = "4.3", **settings: Any) -> StreamsAssignor:
     return StreamsAssignor(
         StreamsSettings(LINES, b"p" * 16, release=known_release(release), **settings)
     )
 
 
-def hears(member, generation=1, **info):
+def hears(member: StreamsAssignor, generation: int = 1, **info: Any) -> Farewell | FollowUp | None:
     """What the member wants next after an assignment of task 0_1 with these words."""
-    told = AssignmentInfo(**{"used": 11, "supported": 11, "active": (TASK,)} | info)
+    defaults: dict[str, Any] = {"used": 11, "supported": 11, "active": (TASK,)}
+    told = AssignmentInfo(**defaults | info)
     return member.on_assignment(Given(by_topic([PLACE]), encode_assignment(told)), generation)
 
 
-def test_all_that_a_process_is_and_has_is_said():
+def subscription_of(member: StreamsAssignor) -> SubscriptionInfo:
+    """What the member says with its subscription."""
+    info = decode_subscription(member.user_data(("lines",)))
+    assert isinstance(info, SubscriptionInfo)
+    return info
+
+
+def test_all_that_a_process_is_and_has_is_said() -> None:
     member = assignor(endpoint="here:1", tags={"zone": "a"})
     member.offset_sums = {TASK: 7}
     assert decode_subscription(member.user_data(("lines",))) == SubscriptionInfo(
@@ -58,22 +68,22 @@ def test_all_that_a_process_is_and_has_is_said():
     )
 
 
-def test_from_version_8_on_no_two_words_in_a_row_are_the_same():
+def test_from_version_8_on_no_two_words_in_a_row_are_the_same() -> None:
     member = assignor()
-    said = [decode_subscription(member.user_data(("lines",))).unique for _ in range(258)]
+    said = [subscription_of(member).unique for _ in range(258)]
     assert said[:3] == [1, 2, 3]
     assert (min(said), max(said)) == (-128, 127)
     assert all(first != second for first, second in pairwise(said))
 
 
-def test_versions_1_and_2_do_not_say_what_their_sender_supports():
+def test_versions_1_and_2_do_not_say_what_their_sender_supports() -> None:
     assert (
         decode_subscription(assignor("3.9", upgrade_from="1.1").user_data(("lines",))).supported
         == -1
     )
 
 
-def test_what_was_given_are_the_tasks_of_that_generation():
+def test_what_was_given_are_the_tasks_of_that_generation() -> None:
     member = assignor()
     hosts = {HERE: (PLACE,)}
     assert (
@@ -85,23 +95,21 @@ def test_what_was_given_are_the_tasks_of_that_generation():
     )
 
 
-def test_what_ran_in_an_earlier_life_is_not_said_to_run():
+def test_what_ran_in_an_earlier_life_is_not_said_to_run() -> None:
     lives = [1]
     member = StreamsAssignor(StreamsSettings(LINES, b"p" * 16), lambda: lives[0])
     member.offset_sums, member.sums_incarnation = RUNS | {TaskId(0, 2): 5}, 1
-    assert decode_subscription(member.user_data(("lines",))).offset_sums == RUNS | {TaskId(0, 2): 5}
+    assert subscription_of(member).offset_sums == RUNS | {TaskId(0, 2): 5}
     lives[0] = 2
-    assert decode_subscription(member.user_data(("lines",))).offset_sums == {TaskId(0, 2): 5}
+    assert subscription_of(member).offset_sums == {TaskId(0, 2): 5}
 
 
-def test_a_shutdown_is_asked_for_until_the_member_ends():
+def test_a_shutdown_is_asked_for_until_the_member_ends() -> None:
     member = assignor()
     member.error = AssignorError.SHUTDOWN_REQUESTED
-    assert (
-        decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
-    )
+    assert subscription_of(member).error == AssignorError.SHUTDOWN_REQUESTED
     member.forget_shutdown()
-    assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE
+    assert subscription_of(member).error == AssignorError.NONE
 
 
 @pytest.mark.parametrize(
@@ -115,30 +123,30 @@ def test_a_shutdown_is_asked_for_until_the_member_ends():
     ],
 )
 def test_cooperative_members_of_2_4_and_2_5_say_what_they_run_by_what_they_own_alone(
-    release, upgrade_from, says
-):
+    release: str, upgrade_from: str | None, says: dict[TaskId, int]
+) -> None:
     member = assignor(release, upgrade_from=upgrade_from)
     member.offset_sums = {TASK: RUNNING}
-    assert decode_subscription(member.user_data(("lines",))).offset_sums == says
+    assert subscription_of(member).offset_sums == says
 
 
-def test_another_version_comes_first_of_all_reasons_to_join_again():
+def test_another_version_comes_first_of_all_reasons_to_join_again() -> None:
     member = assignor("future", endpoint="here:1")
     member.user_data(("lines",))
     told = hears(member, active_hosts={THERE: (PLACE,)}, next_rebalance_ms=0)
     assert told == FollowUp(0, "somebody understands no more than version 11")
 
 
-def test_then_an_endpoint_that_the_group_does_not_know_and_only_once():
+def test_then_an_endpoint_that_the_group_does_not_know_and_only_once() -> None:
     member = assignor(endpoint="here:1")
-    strange = {"active_hosts": {THERE: (PLACE,)}, "next_rebalance_ms": 5_000}
+    strange: dict[str, Any] = {"active_hosts": {THERE: (PLACE,)}, "next_rebalance_ms": 5_000}
     assert hears(member, **strange) == FollowUp(0, "the group does not know here:1 yet")
     assert hears(member, 2, **strange) == FollowUp(5_000, "warm-up tasks may have caught up")
     assert hears(member, 3, active_hosts={HERE: (PLACE,)}) is None
     assert hears(member, 4, **strange) == FollowUp(0, "the group does not know here:1 yet")
 
 
-def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
+def test_then_tasks_that_are_on_their_way_and_then_warm_ups() -> None:
     assert hears(assignor(), next_rebalance_ms=0) == FollowUp(
         0, "tasks wait for their previous owners to revoke them"
     )
@@ -168,25 +176,25 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
         ),
     ],
 )
-def test_an_error_ends_the_member_in_order(error, farewell):
+def test_an_error_ends_the_member_in_order(error: AssignorError, farewell: Farewell) -> None:
     member = assignor()
     assert hears(member, error=error) == farewell
     assert member.tasks == TaskShare()
 
 
-def test_partitions_without_a_word_of_tasks_are_of_another_kind_of_group():
+def test_partitions_without_a_word_of_tasks_are_of_another_kind_of_group() -> None:
     with pytest.raises(Refused, match="a group of ordinary consumers, not of Kafka Streams"):
         assignor().on_assignment(Given(by_topic([PLACE])), 1)
 
 
-def test_partitions_without_as_many_tasks_are_refused():
+def test_partitions_without_as_many_tasks_are_refused() -> None:
     with pytest.raises(
         Refused, match="1 partitions and 2 tasks were assigned: each partition must have one task"
     ):
         hears(assignor(), active=(TASK, TASK))
 
 
-def plan(asking, ends):
+def plan(asking: Generator[Any, Any, Any], ends: int) -> dict[str, Any]:
     """What everybody is told, where changelogs end there."""
     try:
         question = next(asking)
@@ -200,7 +208,9 @@ def plan(asking, ends):
 
 
 @pytest.mark.parametrize("leader", ["a", "b"])
-def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(leader):
+def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(
+    leader: str,
+) -> None:
     counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])
     members = {
         name: StreamsAssignor(
@@ -223,7 +233,7 @@ def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_ca
     assert [len(told["a"].active), len(told["b"].standby)] == [2, 1]
 
 
-def test_who_reads_other_topics_gets_nothing_and_a_note_says_so():
+def test_who_reads_other_topics_gets_nothing_and_a_note_says_so() -> None:
     leads = assignor()
     leads.member_id = "a"
     said = {

@@ -1,8 +1,12 @@
 """Members of a Kafka Streams group, with a real coordinator between them."""
 
+from collections.abc import Generator, Mapping
+from typing import Any
+
 import pytest
 
 from apportion.member.assignors.builtin import Assignor, Rebalance
+from apportion.member.assignors.interface import Farewell, FollowUp, Given, Subscription, TopicShape
 from apportion.member.membership import MembershipState, ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
@@ -13,15 +17,15 @@ HALF = [TaskId(1, 0), TaskId(1, 1)]
 ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
 
 
-def tasks_of(world, role=0):
+def tasks_of(world: StreamsWorld, role: int = 0) -> dict[str, list[str]]:
     return {name: roles[role] for name, roles in world.given().items()}
 
 
-def versions(world):
+def versions(world: StreamsWorld) -> dict[str, int]:
     return {name: actor.machine.tasks().used for name, actor in world.actors.items()}
 
 
-def test_a_lone_member_makes_the_internal_topics_and_has_every_task():
+def test_a_lone_member_makes_the_internal_topics_and_has_every_task() -> None:
     world = StreamsWorld()
     world.starts("a")
     world.settle()
@@ -29,7 +33,7 @@ def test_a_lone_member_makes_the_internal_topics_and_has_every_task():
     assert world.sizes == {"lines": 4, "g-words": 4, "g-counts-changelog": 4}
 
 
-def test_a_newcomer_gets_its_share_once_others_have_let_go_of_it():
+def test_a_newcomer_gets_its_share_once_others_have_let_go_of_it() -> None:
     world = StreamsWorld()
     world.starts("a")
     world.settle()
@@ -40,7 +44,7 @@ def test_a_newcomer_gets_its_share_once_others_have_let_go_of_it():
     assert len(tasks["a"]) == len(tasks["b"]) == 4
 
 
-def test_a_task_is_given_to_nobody_while_its_owner_uses_it():
+def test_a_task_is_given_to_nobody_while_its_owner_uses_it() -> None:
     world = StreamsWorld()
     first = world.starts("a")
     world.settle()
@@ -52,7 +56,7 @@ def test_a_task_is_given_to_nobody_while_its_owner_uses_it():
     assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
 
 
-def test_missing_source_topics_end_every_member_with_the_same_sentence():
+def test_missing_source_topics_end_every_member_with_the_same_sentence() -> None:
     world = StreamsWorld(other=1)
     actor = world.starts("a")
     world.passes(1_000)
@@ -65,7 +69,7 @@ def test_missing_source_topics_end_every_member_with_the_same_sentence():
     ]
 
 
-def test_one_that_asks_for_it_ends_all_instances():
+def test_one_that_asks_for_it_ends_all_instances() -> None:
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
@@ -76,7 +80,9 @@ def test_one_that_asks_for_it_ends_all_instances():
     }
 
 
-def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_it_is_back():
+def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_it_is_back() -> (
+    None
+):
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
@@ -89,7 +95,9 @@ def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_
 
 
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(instance_id):
+def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(
+    instance_id: str | None,
+) -> None:
     world = StreamsWorld()
     every = dict.fromkeys([TaskId(1, number) for number in range(4)], 1_000_000)
     world.ends = {TopicPartition("g-counts-changelog", number): 1_000_000 for number in range(4)}
@@ -110,7 +118,7 @@ def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(instance_i
     assert [task for task in tasks_of(world)["a"] if task.startswith("1_")] == []
 
 
-def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_lets_go():
+def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_lets_go() -> None:
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
@@ -125,7 +133,7 @@ def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_let
     assert second.failed == first.failed
 
 
-def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
+def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has() -> None:
     world = StreamsWorld()
     world.ends = None
     world.starts("a")
@@ -139,7 +147,7 @@ def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
     )
 
 
-def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group():
+def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group() -> None:
     world = StreamsWorld()
     world.starts("old", release="1.1")
     world.starts("new", release="3.9", upgrade_from="1.1")
@@ -148,11 +156,13 @@ def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group(
     assert sorted(tasks_of(world)["old"] + tasks_of(world)["new"]) == ALL
 
 
-def test_a_member_from_the_future_speaks_the_old_version_until_the_last_old_member_is_gone():
+def test_a_member_from_the_future_speaks_the_old_version_until_the_last_old_member_is_gone() -> (
+    None
+):
     world = StreamsWorld()
     old = world.starts("old")
     world.settle()
-    new = world.starts("new", release="future")
+    new: Any = world.starts("new", release="future")
     world.settle()
     assert versions(world) == {"old": 11, "new": 11}
     assert new.machine.used_version == 11
@@ -163,7 +173,7 @@ def test_a_member_from_the_future_speaks_the_old_version_until_the_last_old_memb
     assert new.machine.tasks().used == 12
 
 
-def test_as_in_kip_268_the_last_rebalance_is_the_leaders_when_it_was_bounced_last():
+def test_as_in_kip_268_the_last_rebalance_is_the_leaders_when_it_was_bounced_last() -> None:
     world = StreamsWorld()
     leader = world.starts("leader", release="2.0")
     world.settle()
@@ -182,27 +192,31 @@ class Broken(Assignor):
     name = "stream"
     rebalances = (Rebalance.COOPERATIVE,)
 
-    def user_data(self, topics):
+    def user_data(self, topics: tuple[str, ...]) -> Any:
         return b"\0\0\0\x0b\0\0"
 
-    def assign(self, cluster, members):
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         return {}
 
-    def on_assignment(self, given, generation):
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
         self.given = given
+        return None
 
 
-def test_a_broken_member_gets_nothing_and_the_others_go_on():
-    world = StreamsWorld()
+def test_a_broken_member_gets_nothing_and_the_others_go_on() -> None:
+    world: Any = StreamsWorld()
     world.starts("a")
     world.settle()
-    broken = Broken()
+    broken: Any = Broken()
     world.joins("b", broken, topics=("lines", "g-words"))
     world.settle()
     assert world.actors["a"].machine.tasks().active.keys() == {
         TaskId(part, number) for part in range(2) for number in range(4)
     }
-    assert (broken.given.partitions, decode_assignment(broken.given.user_data).error) == (
+    told: Any = decode_assignment(broken.given.user_data)
+    assert (broken.given.partitions, told.error) == (
         (),
         AssignorError.ASSIGNMENT_ERROR,
     )
@@ -212,7 +226,9 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on():
 @pytest.mark.parametrize(
     ("sums", "gets"), [({}, []), (dict.fromkeys(HALF, 1_000_000), ["1_0", "1_1"])]
 )
-def test_who_has_told_that_it_has_the_state_of_a_task_may_run_it_at_once(sums, gets):
+def test_who_has_told_that_it_has_the_state_of_a_task_may_run_it_at_once(
+    sums: dict[TaskId, int], gets: list[str]
+) -> None:
     world = StreamsWorld()
     world.starts("a")
     world.settle()

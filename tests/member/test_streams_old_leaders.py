@@ -1,14 +1,16 @@
 """Leaders of older releases: what they do not understand, and what they do not read."""
 
+from typing import Any
+
 from tests.member.streamsworld import StreamsWorld
 
 
-def test_a_leader_of_before_probing_fails_where_a_member_speaks_a_newer_version():
+def test_a_leader_of_before_probing_fails_where_a_member_speaks_a_newer_version() -> None:
     world = StreamsWorld()
-    world.check = lambda: None  # which allows nobody to fail
+    world.check = lambda: None  # type: ignore[method-assign]  # which allows nobody to fail
     old = world.starts("old", release="1.1")
     world.settle()
-    new = world.starts("new", release="2.0")
+    new: Any = world.starts("new", release="2.0")
     world.passes(60_000)
     assert old.failed == (
         f"INCONSISTENT_GROUP_PROTOCOL: member '{new.view.member_id}' speaks metadata "
@@ -18,9 +20,9 @@ def test_a_leader_of_before_probing_fails_where_a_member_speaks_a_newer_version(
     assert (new.machine.used_version, len(new.machine.tasks().active)) == (3, 8)
 
 
-def test_a_leader_of_2_0_fails_where_one_member_is_too_old_and_another_too_new():
+def test_a_leader_of_2_0_fails_where_one_member_is_too_old_and_another_too_new() -> None:
     world = StreamsWorld()
-    world.check = lambda: None
+    world.check = lambda: None  # type: ignore[method-assign]
     leader = world.starts("leader", release="2.0")
     world.settle()
     world.starts("old", release="1.1")
@@ -31,9 +33,9 @@ def test_a_leader_of_2_0_fails_where_one_member_is_too_old_and_another_too_new()
     assert "and another member speaks 2, which cannot probe" in leader.failed
 
 
-def test_a_leader_of_2_4_lives_on_and_says_that_there_is_no_assignment():
+def test_a_leader_of_2_4_lives_on_and_says_that_there_is_no_assignment() -> None:
     world = StreamsWorld()
-    world.check = lambda: None
+    world.check = lambda: None  # type: ignore[method-assign]
     leader = world.starts("leader", release="2.8")
     world.settle()
     world.starts("old", release="1.1")
@@ -44,10 +46,10 @@ def test_a_leader_of_2_4_lives_on_and_says_that_there_is_no_assignment():
     assert leader.failed is None
 
 
-def test_a_leader_that_only_rebalances_eagerly_does_not_read_what_members_own():
+def test_a_leader_that_only_rebalances_eagerly_does_not_read_what_members_own() -> None:
     """So members that keep what they have must not meet it: `upgrade.from` makes them eager."""
     world = StreamsWorld()
-    world.check = lambda: None
+    world.check = lambda: None  # type: ignore[method-assign]
     world.starts("old", release="2.3")
     world.settle()
     new = world.starts("new", release="3.9")

@@ -5,6 +5,7 @@ change it under their hands.
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,12 @@ VALUES = [
 ]
 
 
-def test_there_are_values_to_look_at():
+def test_there_are_values_to_look_at() -> None:
     assert len(VALUES) > 3
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
-def test_a_value_cannot_be_changed_nor_given_more_fields(kind):
+def test_a_value_cannot_be_changed_nor_given_more_fields(kind: Any) -> None:
     assert kind.__dataclass_params__.frozen
     assert "__slots__" in vars(kind)
     assert not hasattr(kind.__new__(kind), "__dict__")

@@ -2,9 +2,15 @@
 it.
 """
 
+from collections.abc import Callable, Sequence
 from traceback import extract_stack
+from typing import TYPE_CHECKING, Any
 
-from apportion.machine import Gone, Reply, Ticket
+import pytest
+
+from apportion.machine import Arrived, Flush, Flushed, Gone, Instant, Reply, Tick, Ticket
+from apportion.node.coordinators import Coordinators
+from apportion.node.partitions import Partition
 from apportion.store.disk import DiskError
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -35,6 +41,12 @@ from apportion.wire.messages.offset_fetch import (
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+else:
+    Play = object  # `begun` mixes Breaking into the Play of the kit
+
+
 TOPICS, PARTITIONS, GROUPS = ("t", "u"), 2, ("g", "h", "i")
 EXPIRING = "r"
 """A topic whose records expire."""
@@ -60,12 +72,19 @@ class Fault:
     was_on_the_way_back: it was raised while the node undid something.
     """
 
-    def __init__(self, patch, place, number, is_after, error) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        place: tuple[type[Any], str],
+        number: int,
+        is_after: bool,
+        error: DiskError | RuntimeError,
+    ) -> None:
         owner, name = place
         self.left, self.is_on, whole = number, False, getattr(owner, name)
         self.was_on_the_way_back = False
 
-        def broken(*args, **said):
+        def broken(*args: Any, **said: Any) -> Flush | Partition | list[Partition] | None:
             is_now = self.is_on and self.left == 1
             self.left -= self.is_on
             if is_now:
@@ -75,7 +94,8 @@ class Fault:
             result = whole(*args, **said)
             if is_now:
                 raise error
-            return result
+            answer: Flush | Partition | list[Partition] | None = result
+            return answer
 
         patch.setattr(owner, name, broken)
 
@@ -86,12 +106,19 @@ class LastingFault(Fault):
     times: how often it was raised.
     """
 
-    def __init__(self, patch, place, history, end_ms, error) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        place: tuple[type[Any], str],
+        history: Any,
+        end_ms: int,
+        error: RuntimeError,
+    ) -> None:
         owner, name = place
         whole = getattr(owner, name)
         self.times, self.is_on, self.was_on_the_way_back = 0, False, False
 
-        def broken(*args, **said):
+        def broken(*args: Instant | Coordinators | int, **said: Any) -> Any:
             if self.is_on and history.now_ms < end_ms:
                 self.times += 1
                 self.was_on_the_way_back |= any(
@@ -103,25 +130,27 @@ class LastingFault(Fault):
         patch.setattr(owner, name, broken)
 
 
-class Breaking:
+class Breaking(Play):
     """A life of a broker in which a step may break off, and what its clients know of it; to be
     mixed into a Play.
     """
 
-    faults = ()
+    faults: Sequence[Fault] = ()
     has_ended = False
-    gone = frozenset()
+    gone: Any = frozenset()
     is_refusal_final = True
     """What was refused never comes back. Where a broker has ended on the way back, the cut may not
     have reached the disk.
     """
 
-    def begin(self):
+    def begin(self) -> None:
         """Nothing is known yet."""
         self.gone, self.number = set(), 0
-        self.doubtful, self.wishes, self.broken_steps = set(), {}, []
+        self.doubtful: set[int] = set()
+        self.wishes: dict[int, tuple[Any, ...]] = {}
+        self.broken_steps: list[tuple[Arrived | Flushed | Tick, list[Reply]]] = []
 
-    def step(self, event):
+    def step(self, event: Any) -> None:
         """As a driver does it: a step that broke off is given up; where that is not possible the
         broker ends.
         """
@@ -153,16 +182,16 @@ class Breaking:
             ]
         )
 
-    def _switch(self, is_on):
+    def _switch(self, is_on: bool) -> None:
         for fault in self.faults:
             fault.is_on = is_on
 
-    def value(self):
+    def value(self) -> bytes:
         """Something that was never written before."""
         self.number += 1
         return b"%d" % self.number
 
-    def play(self, what, *said):
+    def play(self, what: str, *said: Any) -> None:
         """One thing happens."""
         if what == "flush":
             if self.pending:
@@ -187,7 +216,7 @@ class Breaking:
             ticket = self.ask(request, version)
             self.wishes[ticket] = (what, *said, self.number)
 
-    def seat(self, group):
+    def seat(self, group: str) -> tuple[str, int, str]:
         """The member id, the generation and the leader of the last one who was let into the group,
         as far as anybody was told.
         """
@@ -201,7 +230,7 @@ class Breaking:
         ]
         return seats[-1] if seats else ("nobody", 1, "")
 
-    def settle(self):
+    def settle(self) -> None:
         """Everything that is under way has ended."""
         for _ in range(3):
             self.sleep(400_000)
@@ -209,7 +238,7 @@ class Breaking:
                 self.flush_once()
 
 
-def begun(kit, **settings):
+def begun(kit: "type[Kit]", **settings: Any) -> Any:
     """Such a life, in which nothing has happened yet."""
     history = type("History", (Breaking, kit.Play), {})(**settings)
     history.kit = kit
@@ -217,7 +246,7 @@ def begun(kit, **settings):
     return history
 
 
-def produce(history, topic, partitions):
+def produce(history: Any, topic: str, partitions: tuple[int, ...]) -> tuple[ProduceRequest, int]:
     data = tuple(
         PartitionProduceData(index=index, records=history.kit.batch(history.value()))
         for index in partitions
@@ -227,7 +256,7 @@ def produce(history, topic, partitions):
     ), 12
 
 
-def fetch(history, topic, partitions):
+def fetch(history: Any, topic: str, partitions: tuple[int, ...]) -> tuple[FetchRequest, int]:
     wanted = tuple(
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
         for index in partitions
@@ -236,24 +265,24 @@ def fetch(history, topic, partitions):
     return FetchRequest(max_wait_ms=2_000, min_bytes=300, max_bytes=1 << 20, topics=topics), 12
 
 
-def commit(history, group, topic):
+def commit(history: Any, group: str, topic: str) -> tuple[OffsetCommitRequest, int]:
     history.value()
     said = OffsetCommitRequestPartition(partition_index=0, committed_offset=history.number)
     topics = (OffsetCommitRequestTopic(name=topic, partitions=(said,)),)
     return OffsetCommitRequest(group_id=group, topics=topics), 9
 
 
-def committed(history, groups):
+def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest, int]:
     topics = tuple(OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)) for topic in TOPICS)
     return OffsetFetchRequest(
         groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups)
     ), 9
 
 
-def join(history, group, is_back=False):
+def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequest, int]:
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     member_id = history.seat(group)[0] if is_back else ""
-    said = {
+    said: dict[str, Any] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
         "member_id": member_id,
@@ -262,7 +291,7 @@ def join(history, group, is_back=False):
     return JoinGroupRequest(group_id=group, protocols=protocols, **said), 3
 
 
-def sync(history, group):
+def sync(history: Any, group: str) -> tuple[SyncGroupRequest, int]:
     member_id, generation, leader = history.seat(group)
     given = (
         (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),)
@@ -274,15 +303,15 @@ def sync(history, group):
     ), 3
 
 
-def delete(history, topic, index, offset):
+def delete(history: Any, topic: str, index: int, offset: int) -> tuple[DeleteRecordsRequest, int]:
     wanted = DeleteRecordsTopic(
         name=topic, partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),)
     )
     return DeleteRecordsRequest(topics=(wanted,), timeout_ms=1), 2
 
 
-def beat(history, member, epoch):
-    said = (
+def beat(history: Any, member: str, epoch: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
+    said: dict[str, Any] = (
         {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": TOPICS, "topic_partitions": ()}
         if epoch == 0
         else {}
@@ -292,12 +321,12 @@ def beat(history, member, epoch):
     ), 1
 
 
-def make(history, name):
+def make(history: Any, name: str) -> tuple[CreateTopicsRequest, int]:
     wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     return CreateTopicsRequest(topics=(wanted,)), 7
 
 
-REQUESTS = {
+REQUESTS: dict[str, Callable[..., Any]] = {
     "produce": produce,
     "fetch": fetch,
     "commit": commit,

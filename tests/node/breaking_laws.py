@@ -3,6 +3,7 @@ refused is not.
 """
 
 from collections import Counter
+from typing import Any
 
 from apportion.coord.placement import shard_of
 from apportion.errors import Code
@@ -16,12 +17,13 @@ LATE = b"late"
 FOR_EVER = 1 << 62
 
 
-def written(history, topic, index):
+def written(history: Any, topic: str, index: int) -> tuple[int, int, dict[int, bytes]]:
     """Where a partition begins and ends, and the value of every record that can be read there, by
     offset.
     """
     (start, _), (end, _) = (listed(history, when, topic, index) for when in (EARLIEST, LATEST))
-    found, offset = {}, start
+    found: dict[int, bytes] = {}
+    offset = start
     while offset < end:
         answer = (
             history.call(history.kit.fetch(topic, offset, index), 12).responses[0].partitions[0]
@@ -38,16 +40,17 @@ def written(history, topic, index):
             == list(range(offset, offset + len(records)))
             != []
         )
-        found |= {record.offset: bytes(record.value) for record in records}
+        found |= {record.offset: bytes(record.value or b"") for record in records}
         offset += len(records)
     return start, end, found
 
 
-def produced(history):
+def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Counter[Any]]:
     """What was acknowledged, value by place and offset; and the values, by place, of which nothing
     is known.
     """
-    acknowledged, possible = {}, Counter()
+    acknowledged = {}
+    possible: Counter[Any] = Counter()
     for ticket, (what, *said) in history.wishes.items():
         if what != "produce":
             continue
@@ -76,9 +79,10 @@ def produced(history):
     return acknowledged, possible
 
 
-def deleted(history):
+def deleted(history: Any) -> tuple[Counter[tuple[str, int]], Counter[Any]]:
     """Where each partition begins at the least, and at the most, for what its clients know."""
-    least, most = Counter(), Counter()
+    least: Counter[tuple[str, int]] = Counter()
+    most: Counter[Any] = Counter()
     for ticket, (what, *said) in history.wishes.items():
         if what != "delete":
             continue
@@ -102,7 +106,7 @@ def deleted(history):
     return least, most
 
 
-def check_records(history):
+def check_records(history: Any) -> None:
     """What was acknowledged is there once, and of what was refused nothing, but where only the
     answer was lost.
 
@@ -129,7 +133,7 @@ def check_records(history):
             assert not others - possible
 
 
-def check_expiry(history):
+def check_expiry(history: Any) -> None:
     """Records that have expired are gone after the next looks."""
     history.sleep(RETENTION_MS + 1)
     history.flush()
@@ -138,7 +142,7 @@ def check_expiry(history):
         assert (start, found) == (end, {})
 
 
-def check_offsets(history):
+def check_offsets(history: Any) -> None:
     """The last acknowledged commit counts, or one behind it of which nothing is known."""
     request, version = committed(history, GROUPS)
     found = {
@@ -160,7 +164,7 @@ def check_offsets(history):
         assert offset in allowed, (group, topic)
 
 
-def check_waiting(history):
+def check_waiting(history: Any) -> None:
     """Who waits for records has them when they are on the disk."""
     for topic in TOPICS:
         for index in range(PARTITIONS):
@@ -184,7 +188,7 @@ bystander is told.
 """
 
 
-def check_bystanders(history):
+def check_bystanders(history: Any) -> None:
     """Of all who are answered by a step that broke off, one at the most is told that it has failed;
     others ask again.
 
@@ -206,7 +210,7 @@ def check_bystanders(history):
             )
 
 
-def check(history):
+def check(history: Any) -> None:
     """Everybody is answered, and nothing is other than it was told."""
     assert [
         wish

@@ -109,7 +109,8 @@ class Play:
         wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         answer = self.call(CreateTopicsRequest(topics=(wanted,)))
         assert answer.topics[0].error_code == 0, answer
-        return answer.topics[0].topic_id
+        result: bytes = answer.topics[0].topic_id
+        return result
 
     def _take(self, actions: list[Any]) -> None:
         for action in actions:
@@ -153,7 +154,7 @@ def fetch(topic: str, offset: int = 0, partition: int = 0, **said: int) -> Fetch
     """A request for one partition, for versions up to 12."""
     limit = said.pop("partition_max_bytes", 1 << 20)
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
-    defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    defaults: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
     return FetchRequest(topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | said)
 
 

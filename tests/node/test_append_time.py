@@ -2,6 +2,8 @@
 whatever its producer wrote.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from crc32c import crc32c
 
@@ -10,10 +12,14 @@ from apportion.wire.batch import Record, encode_records
 from apportion.wire.batch_rewrite import stamp_append_time
 from tests.node.topic_play import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
 
-APPEND = {"message_timestamp_type": "LogAppendTime"}
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
 
-def batch(*times, compression=0, **facts):
+APPEND: dict[str, Any] = {"message_timestamp_type": "LogAppendTime"}
+
+
+def batch(*times: int, compression: int = 0, **facts: Any) -> bytes:
     """One batch with a record for each time."""
     records = [
         Record(number, time, b"k%d" % number, b"v", (("h", b"x"),))
@@ -23,7 +29,7 @@ def batch(*times, compression=0, **facts):
 
 
 @pytest.fixture
-def appending(play):
+def appending(play: "Play") -> "Play":
     """A broker with a topic of this kind, at a wall clock of WALL_MS + 7000."""
     assert create(play, **APPEND) == (Code.NONE, None)
     play.now_ms = 7000
@@ -31,7 +37,9 @@ def appending(play):
 
 
 @pytest.mark.parametrize("compression", range(5))
-def test_the_header_alone_is_stamped_and_its_crc_made_anew(appending, kit, compression):
+def test_the_header_alone_is_stamped_and_its_crc_made_anew(
+    appending: "Play", kit: "type[Kit]", compression: int
+) -> None:
     sent = batch(kit.WALL_MS - 500, kit.WALL_MS, compression=compression)
     answer = produced(appending, kit.produce("t", sent))
     assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (
@@ -56,7 +64,9 @@ def test_the_header_alone_is_stamped_and_its_crc_made_anew(appending, kit, compr
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 1, 1_700_000_000_000 + 7 * 86_400_000])
-def test_no_timestamp_of_a_producer_is_out_of_range(play, kit, timestamp_ms):
+def test_no_timestamp_of_a_producer_is_out_of_range(
+    play: "Play", kit: "type[Kit]", timestamp_ms: int
+) -> None:
     create(
         play,
         **APPEND,
@@ -67,8 +77,9 @@ def test_no_timestamp_of_a_producer_is_out_of_range(play, kit, timestamp_ms):
     assert (answer.error_code, answer.log_append_time_ms) == (Code.NONE, kit.WALL_MS)
 
 
-def test_the_brokers_setting_is_the_default_of_topics(kit):
-    play = kit.Play(**{"log.message.timestamp.type": "LogAppendTime"})
+def test_the_brokers_setting_is_the_default_of_topics(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"log.message.timestamp.type": "LogAppendTime"}
+    play = kit.Play(**defaults)
     play.create("t")
     create(play, "own", message_timestamp_type="CreateTime")
     assert produced(play, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
@@ -79,7 +90,7 @@ def test_the_brokers_setting_is_the_default_of_topics(kit):
     ]
 
 
-def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit):
+def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "type[Kit]") -> None:
     play = kit.Play()
     play.create("t")
     produced(play, kit.produce("t", batch(kit.WALL_MS - 5)))
@@ -99,7 +110,9 @@ def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit):
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_offsets_are_found_by_the_time_of_the_append(appending, kit, is_restarted):
+def test_offsets_are_found_by_the_time_of_the_append(
+    appending: "Play", kit: "type[Kit]", is_restarted: bool
+) -> None:
     for _ in range(3):
         produced(appending, kit.produce("t", batch(9, 5, 7)))
         appending.now_ms += 10
@@ -114,7 +127,9 @@ def test_offsets_are_found_by_the_time_of_the_append(appending, kit, is_restarte
     assert (listed(play, EARLIEST), listed(play, LATEST)) == ((0, -1), (9, -1))
 
 
-def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time(appending, kit):
+def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time(
+    appending: "Play", kit: "type[Kit]"
+) -> None:
     sent = batch(5, producer=(7, 0, 0))
     assert produced(appending, kit.produce("t", sent)).log_append_time_ms == kit.WALL_MS + 7000
     appending.now_ms += 1000
@@ -126,7 +141,9 @@ def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time
     assert header.max_timestamp_ms == kit.WALL_MS + 7000
 
 
-def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_record(appending, kit):
+def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_record(
+    appending: "Play", kit: "type[Kit]"
+) -> None:
     claimed = bytearray(batch(5, 6))
     stamp_append_time(claimed, kit.WALL_MS)
     answer = produced(appending, kit.produce("t", bytes(claimed)))
@@ -135,7 +152,9 @@ def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_reco
     assert stored(appending, kit) == []
 
 
-def test_where_producers_give_the_time_such_a_claim_is_dropped(play, kit):
+def test_where_producers_give_the_time_such_a_claim_is_dropped(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     sent = batch(5, 6)
     claimed = bytearray(sent)
@@ -145,8 +164,9 @@ def test_where_producers_give_the_time_such_a_claim_is_dropped(play, kit):
     assert (header.attributes, [record.timestamp_ms for record in records]) == (0, [5, 6])
 
 
-def test_a_topic_whose_records_are_stamped_loses_them_by_that_time(kit):
-    play = kit.Play(**{"log.retention.check.interval.ms": 1000})
+def test_a_topic_whose_records_are_stamped_loses_them_by_that_time(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
+    play = kit.Play(**defaults)
     create(play, **APPEND, retention_ms="5000")
     produced(play, kit.produce("t", batch(5)))
     play.sleep(4999)

@@ -3,6 +3,8 @@ one would guess another.
 """
 
 import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import crc32c
 import pytest
@@ -33,8 +35,11 @@ from apportion.wire.messages.list_offsets import (
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
-def patched(batch, at, new):
+
+def patched(batch: bytes, at: int, new: bytes) -> bytes:
     """The batch with other bytes in its header, and a CRC that is right."""
     changed = bytearray(batch)
     changed[at : at + len(new)] = new
@@ -56,7 +61,9 @@ def patched(batch, at, new):
         ),
     ],
 )
-def test_a_batch_is_refused_with_kafkas_code(play, kit, spoil, code):
+def test_a_batch_is_refused_with_kafkas_code(
+    play: "Play", kit: "type[Kit]", spoil: Callable[..., bytes], code: Code
+) -> None:
     play.create("t")
     data = PartitionProduceData(index=0, records=spoil(kit.batch(b"a")))
     request = ProduceRequest(
@@ -65,7 +72,9 @@ def test_a_batch_is_refused_with_kafkas_code(play, kit, spoil, code):
     assert play.call(request, 12).responses[0].partition_responses[0].error_code == code
 
 
-def fetched(play, kit, session=(0, -1), **facts):
+def fetched(
+    play: "Play", kit: "type[Kit]", session: tuple[int, int] = (0, -1), **facts: Any
+) -> tuple[int, list[int]]:
     """The code of the whole answer, and that of its one partition if it has one."""
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), 12)
@@ -79,15 +88,17 @@ def fetched(play, kit, session=(0, -1), **facts):
     ]
 
 
-def test_a_fetch_that_ends_a_session_reads_without_one(play, kit):
+def test_a_fetch_that_ends_a_session_reads_without_one(play: "Play", kit: "type[Kit]") -> None:
     assert fetched(play, kit, session=(77, -1)) == (Code.NONE, [Code.NONE])
 
 
-def test_a_fetch_in_a_session_that_is_none_is_refused(play, kit):
+def test_a_fetch_in_a_session_that_is_none_is_refused(play: "Play", kit: "type[Kit]") -> None:
     assert fetched(play, kit, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
 
 
-def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(play, kit):
+def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     assert fetched(play, kit, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
 
 
@@ -95,7 +106,7 @@ def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(play, kit):
     ("key_type", "code"),
     [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)],
 )
-def test_only_groups_have_coordinators(play, key_type, code):
+def test_only_groups_have_coordinators(play: "Play", key_type: int, code: int) -> None:
     answer = play.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
     assert [each.error_code for each in answer.coordinators] == [code]
 
@@ -104,7 +115,7 @@ def test_only_groups_have_coordinators(play, key_type, code):
     ("endpoint", "code"),
     [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-def test_only_brokers_can_be_described(play, endpoint, code):
+def test_only_brokers_can_be_described(play: "Play", endpoint: int, code: Code) -> None:
     answer = play.call(DescribeClusterRequest(endpoint_type=endpoint))
     assert (answer.error_code, answer.endpoint_type) == (code, 1)
 
@@ -113,7 +124,9 @@ def test_only_brokers_can_be_described(play, endpoint, code):
     ("name", "code"),
     [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)],
 )
-def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, name, code):
+def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(
+    play: "Play", name: str, code: int
+) -> None:
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     assert play.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
 
@@ -137,7 +150,9 @@ def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, nam
         ("min.cleanable.dirty.ratio", "dirty", Code.INVALID_CONFIG),
     ],
 )
-def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
+def test_a_setting_has_a_value_that_it_can_have(
+    play: "Play", name: str, value: str, code: Code
+) -> None:
     topic = CreatableTopic(
         name="t",
         num_partitions=1,
@@ -148,7 +163,7 @@ def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
 
 
-def test_operations_are_told_to_those_who_ask(play):
+def test_operations_are_told_to_those_who_ask(play: "Play") -> None:
     play.create("t")
     asked = {
         "include_topic_authorized_operations": True,
@@ -166,7 +181,7 @@ def test_operations_are_told_to_those_who_ask(play):
     )
 
 
-def test_a_topic_that_is_named_twice_has_one_answer(play):
+def test_a_topic_that_is_named_twice_has_one_answer(play: "Play") -> None:
     play.create("t", 2)
     grown = tuple(
         CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4)
@@ -184,7 +199,7 @@ def test_a_topic_that_is_named_twice_has_one_answer(play):
     ] == [Code.INVALID_REQUEST]
 
 
-def test_a_group_that_is_named_twice_is_deleted_once(play):
+def test_a_group_that_is_named_twice_is_deleted_once(play: "Play") -> None:
     answer = play.call(DeleteGroupsRequest(groups_names=("g", "h", "g")))
     assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 69), ("h", 69)]
 
@@ -192,7 +207,7 @@ def test_a_group_that_is_named_twice_is_deleted_once(play):
 @pytest.mark.parametrize(
     ("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)]
 )
-def test_new_partitions_can_only_be_here(play, brokers, code):
+def test_new_partitions_can_only_be_here(play: "Play", brokers: tuple[int, ...], code: int) -> None:
     play.create("t", 1)
     where = (CreatePartitionsAssignment(broker_ids=brokers),)
     grown = CreatePartitionsTopic(name="t", count=2, assignments=where)
@@ -200,7 +215,7 @@ def test_new_partitions_can_only_be_here(play, brokers, code):
 
 
 @pytest.mark.parametrize("word", ["", " ", "a b", "-a", "a.", "a_b", "a\n", "ü"])
-def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play, word):
+def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play: "Play", word: str) -> None:
     refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
     for version in (3, 4):
         assert (
@@ -228,7 +243,9 @@ def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play, word):
     )
 
 
-def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(play):
+def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(
+    play: "Play",
+) -> None:
     play.create("t", 2)
     wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0))
     answer = play.call(
@@ -244,7 +261,9 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_w
     assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == [[42]]
 
 
-def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(play, kit):
+def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), 12)
     wanted = tuple(
@@ -257,7 +276,7 @@ def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(play, kit):
     assert [bytes(each.records) for topic in answer.responses for each in topic.partitions] == [b""]
 
 
-def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(play):
+def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(play: "Play") -> None:
     named, by_id = (
         MetadataRequestTopic(name="t"),
         MetadataRequestTopic(name=None, topic_id=play.create("t")),

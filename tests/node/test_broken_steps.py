@@ -7,7 +7,9 @@ crash; what was refused is not; and later requests are answered as by a node tha
 above all, who waits for records has them when they are there, and not when its time is up.
 """
 
+from collections.abc import Sequence
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -43,6 +45,10 @@ from tests.node.breaking import (
 )
 from tests.node.breaking_laws import check, check_offsets, check_records, check_waiting
 from tests.node.topic_play import create
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit
+
 
 PLACES = [
     (owner, name)
@@ -228,7 +234,12 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
     [("produce", "t", (0,))],
 )
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
-def test_a_step_that_fails_leaves_no_trace(kit, before, faults, after):
+def test_a_step_that_fails_leaves_no_trace(
+    kit: "type[Kit]",
+    before: list[tuple[int | str | tuple[int | str, ...], ...]],
+    faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
+    after: list[tuple[int | str | tuple[int | str, ...], ...]],
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         history = begun(kit, **SMALL)
         for topic in TOPICS:

@@ -1,10 +1,15 @@
 """Settings of the broker that no other test is about: each changes what clients see."""
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.errors import Code
 from apportion.node.settings import BrokerSettings, SettingRefused
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -12,18 +17,23 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.node.topic_play import produced
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
-def test_topics_are_deleted_only_where_that_is_allowed(kit):
+
+def test_topics_are_deleted_only_where_that_is_allowed(kit: "type[Kit]") -> None:
     request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),))
     for is_allowed, code in ((False, Code.TOPIC_DELETION_DISABLED), (True, Code.NONE)):
-        play = kit.Play(**{"delete.topic.enable": is_allowed})
+        defaults: dict[str, Any] = {"delete.topic.enable": is_allowed}
+        play = kit.Play(**defaults)
         play.create("t")
         assert play.call(request).responses[0].error_code == code
 
 
-def test_a_fetch_brings_no_more_than_the_broker_gives_at_once(kit):
+def test_a_fetch_brings_no_more_than_the_broker_gives_at_once(kit: "type[Kit]") -> None:
     for most_bytes, count in ((2500, 2), (57_671_680, 5)):
-        play = kit.Play(**{"fetch.max.bytes": most_bytes})
+        defaults: dict[str, Any] = {"fetch.max.bytes": most_bytes}
+        play = kit.Play(**defaults)
         play.create("t")
         sizes = []
         for _ in range(5):
@@ -37,8 +47,9 @@ def test_a_fetch_brings_no_more_than_the_broker_gives_at_once(kit):
 @pytest.mark.parametrize(
     ("expires_ms", "code"), [(60_000, Code.NONE), (86_400_000, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)]
 )
-def test_a_silent_producer_is_forgotten(kit, expires_ms, code):
-    play = kit.Play(**{"producer.id.expiration.ms": expires_ms})
+def test_a_silent_producer_is_forgotten(kit: "type[Kit]", expires_ms: int, code: Code) -> None:
+    defaults: dict[str, Any] = {"producer.id.expiration.ms": expires_ms}
+    play = kit.Play(**defaults)
     play.create("t")
     for sequence, wanted in ((0, Code.NONE), (5, code)):
         sent = kit.batch(b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
@@ -46,24 +57,26 @@ def test_a_silent_producer_is_forgotten(kit, expires_ms, code):
         play.sleep(660_000)
 
 
-def test_the_broker_bears_the_number_that_it_was_given(kit):
-    play = kit.Play(**{"node.id": 7})
+def test_the_broker_bears_the_number_that_it_was_given(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"node.id": 7}
+    play = kit.Play(**defaults)
     answer = play.call(DescribeClusterRequest())
     assert (answer.controller_id, [each.broker_id for each in answer.brokers]) == (7, [7])
 
 
-def test_groups_are_spread_over_so_many_partitions(kit):
-    play = kit.Play(**{"offsets.topic.num.partitions": 3})
+def test_groups_are_spread_over_so_many_partitions(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"offsets.topic.num.partitions": 3}
+    play = kit.Play(**defaults)
     [topic] = play.call(
         MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))
     ).topics
     assert len(topic.partitions) == 3
 
 
-def join(play, session_ms=6000, member_id=""):
+def join(play: "Play", session_ms: int = 6000, member_id: str = "") -> int:
     """The ticket of a classic member that joins, in a version that takes it in at once."""
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
-    facts = {
+    facts: dict[str, Any] = {
         "group_id": "g",
         "session_timeout_ms": session_ms,
         "rebalance_timeout_ms": 1000,
@@ -76,8 +89,11 @@ def join(play, session_ms=6000, member_id=""):
 
 
 @pytest.mark.parametrize(("delay_ms", "after_ms"), [(0, 0), (700, 700)])
-def test_a_classic_group_waits_for_more_members(kit, delay_ms, after_ms):
-    play = kit.Play(**{"group.initial.rebalance.delay.ms": delay_ms})
+def test_a_classic_group_waits_for_more_members(
+    kit: "type[Kit]", delay_ms: int, after_ms: int
+) -> None:
+    defaults: dict[str, Any] = {"group.initial.rebalance.delay.ms": delay_ms}
+    play = kit.Play(**defaults)
     ticket = join(play)
     if after_ms:
         play.sleep(after_ms - 1)
@@ -87,8 +103,9 @@ def test_a_classic_group_waits_for_more_members(kit, delay_ms, after_ms):
     assert play.answers[ticket].error_code == Code.NONE
 
 
-def test_a_classic_group_has_no_more_members_than_it_may(kit):
-    play = kit.Play(**{"group.max.size": 2, "group.initial.rebalance.delay.ms": 700})
+def test_a_classic_group_has_no_more_members_than_it_may(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"group.max.size": 2, "group.initial.rebalance.delay.ms": 700}
+    play = kit.Play(**defaults)
     first, second, third = (join(play) for _ in range(3))
     assert play.answers[third].error_code == Code.GROUP_MAX_SIZE_REACHED
     play.sleep(1400)
@@ -97,12 +114,18 @@ def test_a_classic_group_has_no_more_members_than_it_may(kit):
 
 
 @pytest.mark.parametrize(("session_ms", "code"), [(1999, 26), (2000, 0), (3000, 0), (3001, 26)])
-def test_the_session_of_a_classic_member_is_within_its_bounds(kit, session_ms, code):
-    play = kit.Play(**{"group.min.session.timeout.ms": 2000, "group.max.session.timeout.ms": 3000})
+def test_the_session_of_a_classic_member_is_within_its_bounds(
+    kit: "type[Kit]", session_ms: int, code: int
+) -> None:
+    defaults: dict[str, Any] = {
+        "group.min.session.timeout.ms": 2000,
+        "group.max.session.timeout.ms": 3000,
+    }
+    play = kit.Play(**defaults)
     assert play.answers[join(play, session_ms)].error_code == code
 
 
-def beat(play, member_id, epoch=0):
+def beat(play: "Play", member_id: str, epoch: int = 0) -> ConsumerGroupHeartbeatResponse:
     """The answer to a member of a consumer group."""
     request = ConsumerGroupHeartbeatRequest(
         group_id="g",
@@ -112,16 +135,18 @@ def beat(play, member_id, epoch=0):
         subscribed_topic_names=("t",),
         topic_partitions=(),
     )
-    return play.call(request, 1)
+    result: ConsumerGroupHeartbeatResponse = play.call(request, 1)
+    return result
 
 
-def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(kit):
-    play = kit.Play(
-        **{
-            "group.consumer.heartbeat.interval.ms": 300,
-            "apportion.consumer.unsettled.heartbeat.interval.ms": 200,
-        }
-    )
+def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(
+    kit: "type[Kit]",
+) -> None:
+    defaults: dict[str, Any] = {
+        "group.consumer.heartbeat.interval.ms": 300,
+        "apportion.consumer.unsettled.heartbeat.interval.ms": 200,
+    }
+    play = kit.Play(**defaults)
     play.create("t", 4)
     assert beat(play, "a").heartbeat_interval_ms == 300
     assert beat(play, "b").heartbeat_interval_ms == 200, "it waits for what a has to give up"
@@ -130,8 +155,11 @@ def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(k
 @pytest.mark.parametrize(
     ("session_ms", "code"), [(2000, Code.UNKNOWN_MEMBER_ID), (60_000, Code.NONE)]
 )
-def test_a_consumer_group_member_expires_after_its_session(kit, session_ms, code):
-    play = kit.Play(**{"group.consumer.session.timeout.ms": session_ms})
+def test_a_consumer_group_member_expires_after_its_session(
+    kit: "type[Kit]", session_ms: int, code: Code
+) -> None:
+    defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": session_ms}
+    play = kit.Play(**defaults)
     play.create("t")
     epoch = beat(play, "a").member_epoch
     play.sleep(2001)
@@ -159,13 +187,17 @@ def test_a_consumer_group_member_expires_after_its_session(kit, session_ms, code
         ({"sasl.enabled.mechanisms": "PLAIN"}, "there is no setting 'sasl.enabled.mechanisms'."),
     ],
 )
-def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(given, why):
+def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(
+    given: dict[str, int | str], why: str
+) -> None:
     with pytest.raises(SettingRefused) as refused:
         BrokerSettings.of(given)
     assert str(refused.value) == why
 
 
-def test_a_setting_that_leaves_the_word_to_another_is_described_without_a_value(kit):
+def test_a_setting_that_leaves_the_word_to_another_is_described_without_a_value(
+    kit: "type[Kit]",
+) -> None:
     resource = DescribeConfigsResource(
         resource_type=4,
         resource_name="1",

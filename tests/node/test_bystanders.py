@@ -2,15 +2,21 @@
 tried keeps nobody waiting.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.coord.placement import shard_of
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.coord.turn import Turn
 from apportion.errors import Code
-from apportion.machine import Gone, Tick, Ticket
+from apportion.machine import Gone, Instant, Tick, Ticket
 from apportion.node.coordinators import Coordinators
 from tests.node.breaking import Fault, LastingFault, begun, commit, join, make, produce
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit
+
 
 DELAY_MS = 60_000
 SHARDS = {"group.initial.rebalance.delay.ms": DELAY_MS, "offsets.topic.num.partitions": 5}
@@ -18,7 +24,7 @@ PLANTED = RuntimeError("planted")
 
 
 @pytest.fixture
-def history(kit):
+def history(kit: "type[Kit]") -> Any:
     """A broker with a topic, whose classic groups wait long for more members."""
     life = begun(kit, **SHARDS)
     life.create("t", 1)
@@ -26,7 +32,7 @@ def history(kit):
     return life
 
 
-def joining(history, *groups):
+def joining(history: Any, *groups: str) -> dict[str, int]:
     """A ticket for each group: of a member that waits in its JoinGroup."""
     tickets = {group: history.ask(*join(history, group)) for group in groups}
     history.flush()
@@ -34,13 +40,13 @@ def joining(history, *groups):
     return tickets
 
 
-def apart(count):
+def apart(count: int) -> list[str]:
     """Names of so many groups, each of another shard."""
     names = {shard_of(f"g{number}", 5): f"g{number}" for number in range(50)}
     return [names[shard] for shard in sorted(names)][:count]
 
 
-def codes(history, tickets):
+def codes(history: Any, tickets: dict[str, int]) -> dict[str, int]:
     """The code of each group that was answered."""
     return {
         group: history.answers[ticket].error_code
@@ -49,7 +55,7 @@ def codes(history, tickets):
     }
 
 
-def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(history):
+def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(history: Any) -> None:
     group = apart(1)[0]
     neighbour = next(f"n{at}" for at in range(99) if shard_of(f"n{at}", 5) == shard_of(group, 5))
     tickets = joining(history, group)
@@ -60,7 +66,7 @@ def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(his
     assert codes(history, tickets) == {group: Code.COORDINATOR_NOT_AVAILABLE}
 
 
-def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(history):
+def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(history: Any) -> None:
     tickets = joining(history, *apart(2))
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, (Coordinators, "tick"), 1, True, PLANTED)]
@@ -72,7 +78,9 @@ def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(hist
 @pytest.mark.parametrize(
     "place", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"]
 )
-def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
+def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
+    history: Any, place: tuple[type[Any], str]
+) -> None:
     tickets = joining(history, *apart(3))
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, place, 2, False, PLANTED)]
@@ -87,15 +95,16 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
 
 
 def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(
-    history, monkeypatch
-):
+    history: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tickets, heard = joining(history, *apart(3)), []
     whole = Shard.step
-    monkeypatch.setattr(
-        Shard,
-        "step",
-        lambda shard, event, now: heard.append((shard, event)) or whole(shard, event, now),
-    )
+
+    def step(shard: Shard, event: Any, now: Instant) -> Any:
+        heard.append((shard, event))
+        return whole(shard, event, now)
+
+    monkeypatch.setattr(Shard, "step", step)
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, (Shard, "step"), 1, False, PLANTED)]
         history.step(Gone((Ticket(tickets[apart(3)[2]]),)))
@@ -112,7 +121,9 @@ LASTING = {
 
 
 @pytest.mark.parametrize("where", LASTING)
-def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_served(history, where):
+def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_served(
+    history: Any, where: str
+) -> None:
     owner, name, most_times = LASTING[where]
     lasting_ms = 120_000
     joining(history, *apart(2))

@@ -2,6 +2,8 @@
 connections and the process.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.errors import Code
@@ -10,13 +12,22 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Play
 
-def joining(member_id="", instance_id=None, group_id="g"):
+
+def joining(
+    member_id: str = "", instance_id: str | None = None, group_id: str = "g"
+) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group_id,
         session_timeout_ms=10_000,
@@ -28,7 +39,7 @@ def joining(member_id="", instance_id=None, group_id="g"):
     )
 
 
-def syncing(joined, version=5, **given):
+def syncing(joined: JoinGroupResponse, version: Any = 5, **given: Any) -> SyncGroupRequest:
     names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     assignments = tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=said)
@@ -43,35 +54,37 @@ def syncing(joined, version=5, **given):
     )
 
 
-def beating(joined):
+def beating(joined: JoinGroupResponse) -> HeartbeatRequest:
     return HeartbeatRequest(
         group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
     )
 
 
-def wait_for(play, ticket):
+def wait_for(play: "Play", ticket: int) -> JoinGroupResponse:
     """The answer to a request that waits for others or for the clock."""
     for _ in range(5):
         play.flush()
         play.sleep(0)
-    return play.answers[ticket]
+    result: JoinGroupResponse = play.answers[ticket]
+    return result
 
 
-def led(play, version=9):
+def led(play: "Play", version: int = 9) -> JoinGroupResponse:
     """What the only member of a group is told when it joins."""
     member_id = play.call(joining(), version).member_id if version >= 4 else ""
     return wait_for(play, play.ask(joining(member_id), version))
 
 
-def settled(play):
+def settled(play: "Play") -> JoinGroupResponse:
     """A group of one that has its assignment."""
     joined = led(play)
-    assert play.call(syncing(joined, **{joined.member_id: b"all"})).assignment == b"all"
+    defaults: dict[str, Any] = {joined.member_id: b"all"}
+    assert play.call(syncing(joined, **defaults)).assignment == b"all"
     return joined
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play, version):
+def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play: "Play", version: int) -> None:
     joined = led(play, version)
     assert (joined.error_code, joined.generation_id, joined.leader) == (
         Code.NONE,
@@ -95,16 +108,17 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play, version):
     assert (group.group_state, group.members) == ("Empty", ())
 
 
-def test_nobody_is_told_an_assignment_that_could_be_lost(play):
+def test_nobody_is_told_an_assignment_that_could_be_lost(play: "Play") -> None:
     joined = led(play)
-    ticket = play.ask(syncing(joined, **{joined.member_id: b"all"}))
+    defaults: dict[str, Any] = {joined.member_id: b"all"}
+    ticket = play.ask(syncing(joined, **defaults))
     beat = play.ask(beating(joined))
     assert not {ticket, beat} & set(play.answers)
     play.flush()
     assert (play.answers[ticket].assignment, play.answers[beat].error_code) == (b"all", Code.NONE)
 
 
-def test_an_assignment_that_the_disk_refused_was_never_given(play):
+def test_an_assignment_that_the_disk_refused_was_never_given(play: "Play") -> None:
     joined = settled(play)
     play.ask(joining(joined.member_id))  # the leader wants another generation
     play.flush()
@@ -124,7 +138,7 @@ def test_an_assignment_that_the_disk_refused_was_never_given(play):
     assert play.call(beating(again)).error_code == Code.REBALANCE_IN_PROGRESS
 
 
-def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play):
+def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play: "Play") -> None:
     joined = settled(play)
     play = play.crash()
     assert play.call(syncing(joined)).assignment == b"all"
@@ -143,7 +157,7 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play):
     )
 
 
-def test_whoever_hung_up_is_not_told_and_the_others_are(play):
+def test_whoever_hung_up_is_not_told_and_the_others_are(play: "Play") -> None:
     joined = settled(play)
     gone, stays = play.ask(joining(instance_id="i")), play.ask(joining(instance_id="j"))
     play.node.step(Gone((Ticket(gone),)), play.now)
@@ -152,7 +166,7 @@ def test_whoever_hung_up_is_not_told_and_the_others_are(play):
     assert (gone in play.answers, play.answers[stays].generation_id) == (False, 2)
 
 
-def test_groups_of_several_shards_are_described_in_their_order_and_each_once(play):
+def test_groups_of_several_shards_are_described_in_their_order_and_each_once(play: "Play") -> None:
     for group_id in ("a", "b", "c"):
         play.call(joining(group_id=group_id))
     described = play.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
@@ -167,7 +181,9 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(pla
     assert [group.group_id for group in play.call(ListGroupsRequest()).groups] == ["c"]
 
 
-def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(play):
+def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(
+    play: "Play",
+) -> None:
     play.create("t")
     joined = settled(play)
     play.call(

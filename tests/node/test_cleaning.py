@@ -1,5 +1,7 @@
 """The logs of groups are cleaned while the broker serves: they stay small, and nobody can tell."""
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,8 @@ from apportion.errors import Code
 from apportion.machine import Note
 from apportion.node import cleaning
 from apportion.store.disk import DiskError
-from apportion.wire.batch import decode_batch, split_batches
+from apportion.store.log import Log
+from apportion.wire.batch import Record, decode_batch, split_batches
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -17,30 +20,34 @@ from apportion.wire.messages.offset_commit import (
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-SMALL = {"offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
+SMALL: dict[str, Any] = {"offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
 OFFSETS = "__consumer_offsets"
 DAY_MS = 86_400_000
 
 
-def commit(group_id, offset):
+def commit(group_id: str, offset: int) -> OffsetCommitRequest:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     return OffsetCommitRequest(
         group_id=group_id, topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
     )
 
 
-def committed(play, group_id):
+def committed(play: "Play", group_id: str) -> int | None:
     asked = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     topics = play.call(asked, 9).groups[0].topics
     return topics[0].partitions[0].committed_offset if topics else None
 
 
-def log_of(play):
+def log_of(play: "Play") -> Log:
     [partition] = [each for each in play.node.partitions() if each.topic.name == OFFSETS]
     return partition.log
 
 
-def records(play):
+def records(play: Any) -> list[Record]:
     """Offset, key and value of all that a client reads of the log."""
     found, offset = [], 0
     while views := list(
@@ -53,11 +60,11 @@ def records(play):
     return found
 
 
-def last_of_each_key(found):
+def last_of_each_key(found: list[Record]) -> dict[bytes | None, tuple[int, bytes | None]]:
     return {record.key: (record.offset, record.value) for record in found}
 
 
-def clean(play):
+def clean(play: "Play") -> None:
     """Time passes until no cleaning is under way."""
     for _ in range(1000):
         play.sleep(cleaning.PAUSE_MS)
@@ -65,26 +72,27 @@ def clean(play):
     assert not any(name.endswith(".cleaned") for name in files(play))
 
 
-def files(play):
+def files(play: "Play") -> tuple[str, ...]:
     [topic] = [topic for topic in play.node.topics if topic.name == OFFSETS]
     return play.disk.list_dir(f"topics/{topic.id.hex()}/{OFFSETS}-0")
 
 
 @pytest.fixture
-def busy(kit):
+def busy(kit: "type[Kit]") -> "Play":
     """A broker with a group that has committed a hundred times, and one that has once; everything
     is on the disk.
     """
-    play = kit.Play(**SMALL)
+    play: Any = kit.Play(**SMALL)
     play.fetch = kit.fetch
     play.create("t")
     play.call(commit("rare", 7), 9)
     for offset in range(100):
         play.call(commit("busy", offset), 9)
-    return play
+    result: Play = play
+    return result
 
 
-def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy):
+def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "Play") -> None:
     before, size_bytes, end = records(busy), log_of(busy).size_bytes, log_of(busy).next_offset
     clean(busy)
     after = records(busy)
@@ -99,7 +107,7 @@ def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy):
     assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
 
 
-def test_every_log_that_wants_it_is_cleaned_one_after_another(kit):
+def test_every_log_that_wants_it_is_cleaned_one_after_another(kit: "type[Kit]") -> None:
     play = kit.Play(**SMALL | {"offsets.topic.num.partitions": 4})
     play.create("t")
     groups = [f"g{number}" for number in range(12)]
@@ -118,7 +126,7 @@ def test_every_log_that_wants_it_is_cleaned_one_after_another(kit):
     assert [committed(again, group) for group in groups] == [39] * len(groups)
 
 
-def test_a_log_at_rest_is_left_alone(busy):
+def test_a_log_at_rest_is_left_alone(busy: "Play") -> None:
     clean(busy)
     notes, names = list(busy.notes), files(busy)
     clean(busy)
@@ -130,7 +138,7 @@ def test_a_log_at_rest_is_left_alone(busy):
     assert (busy.notes, files(busy)) == (notes, names)
 
 
-def test_a_start_cleans_what_was_written_before_it(busy):
+def test_a_start_cleans_what_was_written_before_it(busy: "Play") -> None:
     again = busy.crash()
     assert len([name for name in files(again) if name.endswith(".log")]) > 4
     clean(again)
@@ -138,7 +146,7 @@ def test_a_start_cleans_what_was_written_before_it(busy):
     assert (committed(again.crash(), "busy"), committed(again, "rare")) == (99, 7)
 
 
-def test_the_records_of_deleted_groups_go_after_a_day(busy):
+def test_the_records_of_deleted_groups_go_after_a_day(busy: "Play") -> None:
     assert busy.call(DeleteGroupsRequest(groups_names=("rare",))).results[0].error_code == Code.NONE
     tombstones = {record.key for record in records(busy) if record.value is None}
     assert len(tombstones) == 1
@@ -153,13 +161,15 @@ def test_the_records_of_deleted_groups_go_after_a_day(busy):
 
 @pytest.mark.parametrize("flushes", range(4))
 @pytest.mark.parametrize("tear_bytes", [None, 0, 10_000])
-def test_a_crash_or_a_refused_flush_in_a_cleaning_costs_nothing(busy, flushes, tear_bytes):
+def test_a_crash_or_a_refused_flush_in_a_cleaning_costs_nothing(
+    busy: Any, flushes: int, tear_bytes: int | None
+) -> None:
     for _ in range(flushes):
         busy.sleep(100)
         if busy.pending:
             busy.flush_once()
     busy.sleep(100)
-    again = busy.crash(tear_bytes)
+    again: Any = busy.crash(tear_bytes)
     again.fetch = busy.fetch
     assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
     if busy.pending:
@@ -184,8 +194,14 @@ chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenin
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(chapters, min_size=25, max_size=40))
-def test_no_commit_is_lost_whatever_befalls_a_cleaning(kit, story):
-    play = kit.Play(**{"offsets.topic.segment.bytes": 150, "offsets.topic.num.partitions": 1})
+def test_no_commit_is_lost_whatever_befalls_a_cleaning(
+    kit: "type[Kit]", story: list[tuple[str, int, list[str]]]
+) -> None:
+    defaults: dict[str, Any] = {
+        "offsets.topic.segment.bytes": 150,
+        "offsets.topic.num.partitions": 1,
+    }
+    play = kit.Play(**defaults)
     play.create("t")
     last, told, asked = 0, {"a": 0, "b": 0}, {}
     for group, count, happens in story:
@@ -217,7 +233,7 @@ def test_no_commit_is_lost_whatever_befalls_a_cleaning(kit, story):
     }
 
 
-def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
+def test_a_full_disk_puts_a_cleaning_off(busy: "Play", monkeypatch: pytest.MonkeyPatch) -> None:
     busy.disk.free_bytes = 0
     busy.sleep(100)
     [note] = busy.notes
@@ -232,7 +248,7 @@ def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
     assert [note.level for note in busy.notes] == ["warning", "info"]
 
 
-def test_a_damaged_log_is_said_once_and_not_cleaned(busy):
+def test_a_damaged_log_is_said_once_and_not_cleaned(busy: "Play") -> None:
     segment = log_of(busy).closed_segments(1000)[1]
     busy.disk.append(segment.path, 100, b"\xff")
     clean(busy)

@@ -2,6 +2,8 @@
 breaks over them.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,10 +50,14 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.table import APIS, api_of, decode_request, encode_request
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit
+
+
 TOPIC_ID = bytes(range(16))
 
 
-def requests_about_topics(kit):
+def requests_about_topics(kit: "type[Kit]") -> list[Any]:
     """Requests that do as much as possible with the topic "t"."""
     offsets = (
         ListOffsetsPartition(partition_index=0, timestamp=-1),
@@ -84,17 +90,22 @@ def requests_about_topics(kit):
     ]
 
 
-def requests_about_groups():
+def requests_about_groups() -> list[Any]:
     """Requests that do as much as possible with a consumer group "g" and a classic group "c"."""
-    beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
+    beat: dict[str, Any] = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
     owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
     commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-    join = {
+    join: dict[str, Any] = {
         "group_id": "c",
         "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),),
         "protocol_type": "consumer",
     }
-    member = {"group_id": "c", "generation_id": 1, "member_id": "c", "group_instance_id": None}
+    member: dict[str, Any] = {
+        "group_id": "c",
+        "generation_id": 1,
+        "member_id": "c",
+        "group_instance_id": None,
+    }
     return [
         ConsumerGroupHeartbeatRequest(
             member_epoch=0, subscribed_topic_names=("t",), topic_partitions=(), **beat
@@ -151,7 +162,7 @@ damages = st.lists(
 )
 
 
-def frame_of(request, back, places, cut):
+def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | None) -> bytes:
     """The request in some version, with bytes changed behind its header."""
     versions = api_of(type(request)).versions
     version = versions[-1 - back % len(versions)]
@@ -171,13 +182,15 @@ def frame_of(request, back, places, cut):
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(damages)
-def test_no_damage_breaks_a_node(kit, damaged):
+def test_no_damage_breaks_a_node(
+    kit: "type[Kit]", damaged: list[tuple[int, int, list[tuple[int, int]], int | None]]
+) -> None:
     play = kit.Play()
     play.create("t", 3)
     requests = [*requests_about_topics(kit), *requests_about_groups()]
-    for which, *damage in damaged:
+    for which, cut, changes, length in damaged:
         try:
-            incoming = decode_request(frame_of(requests[which], *damage))
+            incoming = decode_request(frame_of(requests[which], cut, changes, length))
         except DecodeError:
             continue
         play.ask(incoming.body, incoming.version)  # which also encodes the answer

@@ -2,6 +2,8 @@
 disk is freed.
 """
 
+from typing import TYPE_CHECKING, Any, NoReturn
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,17 +28,21 @@ from apportion.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
 
-def trim(offset, topic="t", partition=0):
+def trim(offset: int, topic: str = "t", partition: int = 0) -> DeleteRecordsRequest:
     wanted = DeleteRecordsPartition(partition_index=partition, offset=offset)
     return DeleteRecordsRequest(
         topics=(DeleteRecordsTopic(name=topic, partitions=(wanted,)),), timeout_ms=1000
     )
 
 
-def trimmed(play, offset, topic="t", partition=0):
+def trimmed(play: "Play", offset: Any, topic: Any = "t", partition: int = 0) -> tuple[int, Code]:
     """Low watermark and code."""
     [topic] = play.call(trim(offset, topic, partition)).topics
     [result] = topic.partitions
@@ -44,31 +50,32 @@ def trimmed(play, offset, topic="t", partition=0):
     return result.low_watermark, result.error_code
 
 
-def listed(play, when):
+def listed(play: "Play", when: int) -> int:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=when)
     [topic] = play.call(
         ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10
     ).topics
-    return topic.partitions[0].offset
+    result: int = topic.partitions[0].offset
+    return result
 
 
-def values(play, kit, offset):
+def values(play: "Play", kit: "type[Kit]", offset: int) -> tuple[Any, int]:
     """What a client reads from `offset` on, or the code that it is told; and where the log
     begins.
     """
     partition = play.call(kit.fetch("t", offset), 12).responses[0].partitions[0]
     found = [record for view in split_batches(partition.records) for record in decode_batch(view)]
-    read = [bytes(record.value) for record in found if record.offset >= offset]
+    read = [bytes(record.value or b"") for record in found if record.offset >= offset]
     return partition.error_code or read, partition.log_start_offset
 
 
-def files(play):
+def files(play: "Play") -> tuple[str, ...]:
     [topic] = list(play.node.topics)
     return play.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
 
 
 @pytest.fixture
-def filled(kit):
+def filled(kit: "type[Kit]") -> "Play":
     """A broker with a topic of ten records, two in a batch."""
     play = kit.Play()
     play.create("t")
@@ -80,7 +87,9 @@ def filled(kit):
     return play
 
 
-def test_readers_find_the_log_to_begin_where_it_was_told_to(filled, kit):
+def test_readers_find_the_log_to_begin_where_it_was_told_to(
+    filled: "Play", kit: "type[Kit]"
+) -> None:
     assert trimmed(filled, 5) == (5, Code.NONE)
     assert values(filled, kit, 4) == (Code.OFFSET_OUT_OF_RANGE, -1)
     assert values(filled, kit, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
@@ -92,11 +101,11 @@ def test_readers_find_the_log_to_begin_where_it_was_told_to(filled, kit):
     ) == (5, 10, 8, 5)
 
 
-def test_a_log_never_begins_earlier_again(filled):
+def test_a_log_never_begins_earlier_again(filled: "Play") -> None:
     assert [trimmed(filled, offset) for offset in (7, 3, 0)] == [(7, Code.NONE)] * 3
 
 
-def test_minus_one_is_all_that_can_be_read(filled, kit):
+def test_minus_one_is_all_that_can_be_read(filled: "Play", kit: "type[Kit]") -> None:
     assert trimmed(filled, -1) == (10, Code.NONE)
     assert values(filled, kit, 10) == ([], 10)
     assert (
@@ -122,7 +131,9 @@ def test_minus_one_is_all_that_can_be_read(filled, kit):
         ((10**9, "compacted"), Code.POLICY_VIOLATION),
     ],
 )
-def test_what_may_not_be_deleted_is_refused_with_kafkas_code(filled, wanted, code):
+def test_what_may_not_be_deleted_is_refused_with_kafkas_code(
+    filled: "Play", wanted: tuple[Any, ...], code: Code
+) -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact")
     topic = CreatableTopic(
         name="compacted", num_partitions=1, replication_factor=1, configs=(config,)
@@ -131,14 +142,14 @@ def test_what_may_not_be_deleted_is_refused_with_kafkas_code(filled, wanted, cod
     assert trimmed(filled, *wanted) == (-1, code)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled):
+def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: "Play") -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact, delete")
     topic = CreatableTopic(name="both", num_partitions=1, replication_factor=1, configs=(config,))
     filled.call(CreateTopicsRequest(topics=(topic,)))
     assert trimmed(filled, 0, "both") == (0, Code.NONE)
 
 
-def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled):
+def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "Play") -> None:
     twice = DeleteRecordsRequest(topics=trim(9).topics + trim(2).topics)
     [topic] = filled.call(twice).topics
     assert topic.partitions == (
@@ -146,7 +157,9 @@ def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled):
     )
 
 
-def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(filled, kit):
+def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(
+    filled: "Play", kit: "type[Kit]"
+) -> None:
     asked = filled.ask(trim(5))
     assert asked not in filled.answers
     assert values(filled, kit, 0)[1] == 0, "readers see what the disk has"
@@ -156,7 +169,9 @@ def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(filled, k
 
 
 @pytest.mark.parametrize("tear_bytes", [None, 0])
-def test_what_was_deleted_stays_deleted_after_a_crash(filled, kit, tear_bytes):
+def test_what_was_deleted_stays_deleted_after_a_crash(
+    filled: "Play", kit: "type[Kit]", tear_bytes: int | None
+) -> None:
     trimmed(filled, 3)
     trimmed(filled, 5)
     again = filled.crash(tear_bytes)
@@ -165,7 +180,7 @@ def test_what_was_deleted_stays_deleted_after_a_crash(filled, kit, tear_bytes):
     assert [name for name in files(again) if name.endswith(".start")] == [f"{5:020d}.start"]
 
 
-def test_a_disk_that_refuses_the_flush_leaves_the_records(filled, kit):
+def test_a_disk_that_refuses_the_flush_leaves_the_records(filled: "Play", kit: "type[Kit]") -> None:
     trimmed(filled, 2)
     asked = filled.ask(trim(5))
     filled.fail_flush()
@@ -177,8 +192,10 @@ def test_a_disk_that_refuses_the_flush_leaves_the_records(filled, kit):
     assert listed(filled.crash(), EARLIEST) == 6
 
 
-def test_a_full_disk_refuses_one_partition_alone(filled, monkeypatch):
-    def full(path, size_bytes):
+def test_a_full_disk_refuses_one_partition_alone(
+    filled: "Play", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, size_bytes: int) -> NoReturn:
         raise DiskError("create", path, OSError(28, "no space"))
 
     monkeypatch.setattr(filled.disk, "resize", full)
@@ -186,8 +203,9 @@ def test_a_full_disk_refuses_one_partition_alone(filled, monkeypatch):
     assert trimmed(filled, 0) == (0, Code.NONE)
 
 
-def test_files_of_deleted_records_leave_the_disk(kit):
-    play = kit.Play(**{"log.segment.bytes": 300})
+def test_files_of_deleted_records_leave_the_disk(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"log.segment.bytes": 300}
+    play = kit.Play(**defaults)
     play.create("t")
     for number in range(20):
         play.call(kit.produce("t", kit.batch(b"%d" % number * 40)), 12)
@@ -205,7 +223,7 @@ def test_files_of_deleted_records_leave_the_disk(kit):
     assert (listed(again, EARLIEST), listed(again, LATEST)) == (20, 20)
 
 
-def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit):
+def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit: "type[Kit]") -> None:
     play = kit.Play()
     config = CreatableTopicConfig(name="segment.bytes", value="1048576")
     play.call(
@@ -220,7 +238,9 @@ def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit):
     assert [int(name[:20]) for name in files(play) if name.endswith(".log")] == [0, 1, 2]
 
 
-def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(kit):
+def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(
+    kit: "type[Kit]",
+) -> None:
     play = kit.Play()
     play.create("t")
     once = kit.batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
@@ -231,7 +251,9 @@ def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(kit):
     assert (answer.base_offset, answer.error_code, listed(again, LATEST)) == (0, Code.NONE, 1)
 
 
-def test_whoever_waits_for_records_that_are_deleted_is_told(filled, kit):
+def test_whoever_waits_for_records_that_are_deleted_is_told(
+    filled: "Play", kit: "type[Kit]"
+) -> None:
     asked = filled.ask(kit.fetch("t", 5, max_wait_ms=10_000, min_bytes=10_000), 12)
     trimmed(filled, 8)
     assert filled.answers[asked].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
@@ -252,9 +274,10 @@ steps = st.lists(
 )
 @given(steps, st.lists(st.sampled_from([None, 0, 1000]), max_size=30))
 def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes(
-    kit, plays, crashes
-):
-    play = kit.Play(**{"log.segment.bytes": 400})
+    kit: "type[Kit]", plays: list[tuple[str, int]], crashes: list[int | None]
+) -> None:
+    defaults: dict[str, Any] = {"log.segment.bytes": 400}
+    play = kit.Play(**defaults)
     play.create("t")
     start, end = 0, 0
     for number, (what, count) in enumerate(plays):
@@ -270,7 +293,8 @@ def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes
             assert trimmed(play, count) == (-1, Code.OFFSET_OUT_OF_RANGE)
         if number < len(crashes):
             play = play.crash(crashes[number])
-        found, at = [], start
+        found: list[bytes] = []
+        at = start
         while at < end:
             more, _ = values(play, kit, at)
             found += more

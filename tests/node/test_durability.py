@@ -2,6 +2,8 @@
 that may not.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +16,10 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit
+
 
 PARTITIONS = 2
 GROUPS = ("g", "h")
@@ -33,25 +39,26 @@ class World:
     any.
     """
 
-    def __init__(self, kit):
+    def __init__(self, kit: "type[Kit]") -> None:
         self.kit = kit
-        self.play = kit.Play(**{"log.segment.bytes": 400})
+        defaults: dict[str, Any] = {"log.segment.bytes": 400}
+        self.play = kit.Play(**defaults)
         self.play.create("t", PARTITIONS)
         self.sent = 0
-        self.acknowledged = {}  # (partition, offset) -> value
-        self.asked_produce = {}  # ticket -> partition, values
-        self.asked_commit = {}  # ticket -> group, offset
-        self.asked_read = {}  # ticket -> partition
+        self.acknowledged: dict[Any, Any] = {}  # (partition, offset) -> value
+        self.asked_produce: dict[int, tuple[int, list[bytes]]] = {}  # ticket -> partition, values
+        self.asked_commit: dict[int, list[int]] = {}  # ticket -> group, offset
+        self.asked_read: dict[int, int] = {}  # ticket -> partition
         # every offset asked for, in order, and whether it was acknowledged
-        self.commits = {group: [] for group in GROUPS}
+        self.commits: dict[str, list[list[int]]] = {group: [] for group in GROUPS}
 
-    def produce(self, partition, count):
+    def produce(self, partition: int, count: int) -> None:
         values = [b"%d" % (self.sent + n) for n in range(count)]
         self.sent += count
         ticket = self.play.ask(self.kit.produce("t", self.kit.batch(*values), partition), 12)
         self.asked_produce[ticket] = partition, values
 
-    def commit(self, group, offset):
+    def commit(self, group: str, offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
         ticket = self.play.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
@@ -59,11 +66,11 @@ class World:
         self.commits[group].append(entry)
         self.asked_commit[ticket] = entry
 
-    def read(self, group, partition):
+    def read(self, group: str, partition: int) -> None:
         """Whatever a reader is shown now must be there for ever, so it counts as acknowledged."""
         self.asked_read[self.play.ask(self.kit.fetch("t", partition=partition), 12)] = partition
 
-    def note_records(self, partition, answer):
+    def note_records(self, partition: int, answer: Any) -> None:
         if answer.error_code == Code.KAFKA_STORAGE_ERROR:
             return
         for view in split_batches(answer.responses[0].partitions[0].records):
@@ -71,7 +78,7 @@ class World:
                 place = partition, record.offset
                 assert self.acknowledged.setdefault(place, record.value) == record.value
 
-    def hear(self):
+    def hear(self) -> None:
         """What the clients were told since the last time."""
         for ticket in [each for each in self.asked_produce if each in self.play.answers]:
             partition, values = self.asked_produce.pop(ticket)
@@ -89,7 +96,7 @@ class World:
         for ticket in [each for each in self.asked_read if each in self.play.answers]:
             self.note_records(self.asked_read.pop(ticket), self.play.answers[ticket])
 
-    def act(self, deed, first, second):
+    def act(self, deed: str, first: int | str | None, second: int | None) -> None:
         if deed in ("produce", "commit", "read"):
             getattr(self, deed)(first, second)
         elif deed == "crash":
@@ -102,11 +109,11 @@ class World:
             self.play.flush_once() if deed == "flush" else self.play.fail_flush()
         self.hear()
 
-    def check(self):
+    def check(self) -> None:
         """After one more crash everything that anybody was told is there."""
         self.play = self.play.crash()
         for partition in range(PARTITIONS):
-            found = {}
+            found: dict[Any, Any] = {}
             answer = self.play.call(
                 self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12
             )
@@ -138,7 +145,9 @@ class World:
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(deeds, max_size=30))
-def test_nothing_that_was_acknowledged_is_ever_lost(kit, history):
+def test_nothing_that_was_acknowledged_is_ever_lost(
+    kit: "type[Kit]", history: list[tuple[str, int | str | None, int | None]]
+) -> None:
     world = World(kit)
     for deed in history:
         world.act(*deed)
@@ -154,10 +163,12 @@ def test_nothing_that_was_acknowledged_is_ever_lost(kit, history):
         max_size=15,
     )
 )
-def test_members_that_were_let_in_are_in_after_a_crash(kit, history):
+def test_members_that_were_let_in_are_in_after_a_crash(
+    kit: "type[Kit]", history: list[tuple[str, str]]
+) -> None:
     play = kit.Play()
     play.create("t", 4)
-    epochs = {}
+    epochs: dict[str, int] = {}
     for member, deed in history:
         if deed == "crash":
             play = play.crash()

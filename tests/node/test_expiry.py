@@ -2,6 +2,8 @@
 reader and also after a crash.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from apportion.deadlines import Deadlines
 from apportion.errors import Code
 from apportion.node.partitions import Partition
 from apportion.node.retention import INITIAL_DELAY_MS, SegmentInfo, expired_before
-from apportion.node.topic_rules import topic_rules
+from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topics import TOPIC_SETTINGS
 from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
@@ -19,23 +21,27 @@ from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from tests.node.breaking import Fault, begun
 from tests.node.topic_play import EARLIEST, LATEST, VERSION, create, listed, produced, stored
 
-OFTEN = {"log.retention.check.interval.ms": 1000}
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
+OFTEN: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
 DAY_MS = 86_400_000
 
 
-def rules(**given):
+def rules(**given: Any) -> TopicRules:
     return topic_rules(
         TOPIC_SETTINGS | {name.replace("_", "."): str(value) for name, value in given.items()}
     )
 
 
-def expired(*spans, at_ms=100, visible_to=1000, **given):
+def expired(*spans: tuple[int, int], at_ms: int = 100, visible_to: int = 1000, **given: Any) -> int:
     """What is deleted of segments that end at 10, 20, 30..., given as (size, largest timestamp)."""
     facts = [SegmentInfo(10 * number, *span) for number, span in enumerate(spans, 1)]
     return expired_before(facts, rules(**given), at_ms, visible_to)
 
 
-def test_segments_go_while_their_largest_timestamp_is_older_than_the_retention():
+def test_segments_go_while_their_largest_timestamp_is_older_than_the_retention() -> None:
     assert expired((5, 10), (5, 50), (5, 90), retention_ms=50) == 10
     assert expired((5, 10), (5, 49), (5, 90), retention_ms=50) == 20
     assert expired((5, 90), (5, 10), (5, 10), retention_ms=50) == 0, (
@@ -52,7 +58,7 @@ def test_segments_go_while_their_largest_timestamp_is_older_than_the_retention()
     assert expired((5, 10), (5, 200), retention_ms=0) == 10
 
 
-def test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be():
+def test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be() -> None:
     assert expired((60, 99), (60, 99), (60, 99), retention_bytes=100) == 10
     assert expired((60, 99), (60, 99), (60, 99), retention_bytes=120) == 10
     assert expired((60, 99), (60, 99), (60, 99), retention_bytes=121) == 0
@@ -60,11 +66,11 @@ def test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be():
     assert expired((60, 99), (60, 99), (60, 99), retention_bytes=-5) == 0
 
 
-def test_nothing_goes_that_is_not_durable_yet():
+def test_nothing_goes_that_is_not_durable_yet() -> None:
     assert expired((5, 10), (5, 10), retention_ms=50, visible_to=19) == 10
 
 
-def files(play):
+def files(play: "Play") -> list[str]:
     [topic] = list(play.node.topics)
     return [
         name
@@ -73,20 +79,23 @@ def files(play):
     ]
 
 
-def batch(play, kit, value=b"v"):
+def batch(play: Any, kit: "type[Kit]", value: bytes = b"v") -> bytes:
     """A batch of this moment."""
     return kit.batch(value, timestamp_ms=play.now.wall_ms)
 
 
-def test_a_topic_keeps_its_records_unless_it_is_told_otherwise(play, kit):
+def test_a_topic_keeps_its_records_unless_it_is_told_otherwise(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     produced(play, kit.produce("t", kit.batch(b"v", timestamp_ms=1)))
     play.sleep(100 * DAY_MS)
     assert listed(play, EARLIEST) == (0, -1)
 
 
-def test_records_expire_at_a_look_that_comes_each_five_minutes(kit):
-    play = kit.Play(**{"log.retention.hours": 168})
+def test_records_expire_at_a_look_that_comes_each_five_minutes(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"log.retention.hours": 168}
+    play = kit.Play(**defaults)
     play.create("t")
     produced(play, kit.produce("t", batch(play, kit)))
     play.sleep(7 * DAY_MS)
@@ -105,7 +114,9 @@ def test_records_expire_at_a_look_that_comes_each_five_minutes(kit):
         {"log.retention.ms": 3_600_000},
     ],
 )
-def test_the_brokers_retention_holds_for_topics_without_one(kit, setting):
+def test_the_brokers_retention_holds_for_topics_without_one(
+    kit: "type[Kit]", setting: dict[str, Any]
+) -> None:
     play = kit.Play(**setting)
     play.create("t")
     create(play, "own", retention_ms="-1")
@@ -116,8 +127,9 @@ def test_the_brokers_retention_holds_for_topics_without_one(kit, setting):
     assert (listed(play, EARLIEST), listed(play, EARLIEST, "own")) == ((1, -1), (0, -1))
 
 
-def test_the_brokers_size_holds_for_topics_without_one(kit):
-    play = kit.Play(**OFTEN, **{"log.retention.bytes": 300, "log.segment.bytes": 150})
+def test_the_brokers_size_holds_for_topics_without_one(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"log.retention.bytes": 300, "log.segment.bytes": 150}
+    play = kit.Play(**OFTEN, **defaults)
     play.create("t")
     for number in range(6):
         produced(play, kit.produce("t", batch(play, kit, b"%d" % number * 70)))
@@ -126,7 +138,7 @@ def test_the_brokers_size_holds_for_topics_without_one(kit):
     assert listed(play, EARLIEST) == (3, -1)
 
 
-def test_the_files_leave_the_disk_and_the_log_goes_on(kit):
+def test_the_files_leave_the_disk_and_the_log_goes_on(kit: "type[Kit]") -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="8000", segment_ms="1000")
     for _ in range(4):
@@ -148,7 +160,7 @@ def test_the_files_leave_the_disk_and_the_log_goes_on(kit):
     assert [records[0].offset for _, records in stored(life, kit, offset=4)] == [4]
 
 
-def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit):
+def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit: "type[Kit]") -> None:
     play = kit.Play()
     create(play, segment_ms="1000")
     for late_ms in (0, 1000, 1001, 500, 2001, 2002):
@@ -157,8 +169,11 @@ def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit):
 
 
 @pytest.mark.parametrize(("setting", "value"), [("log.roll.ms", 1000), ("log.roll.hours", 1)])
-def test_the_brokers_roll_time_holds_for_topics_without_one(kit, setting, value):
-    play = kit.Play(**{setting: value})
+def test_the_brokers_roll_time_holds_for_topics_without_one(
+    kit: "type[Kit]", setting: str, value: int
+) -> None:
+    defaults: dict[str, Any] = {setting: value}
+    play = kit.Play(**defaults)
     play.create("t")
     for late_ms in (0, 3_600_001):
         produced(
@@ -168,7 +183,9 @@ def test_the_brokers_roll_time_holds_for_topics_without_one(kit, setting, value)
 
 
 @pytest.mark.parametrize("policy", ["compact", ""])
-def test_a_topic_whose_policy_does_not_delete_keeps_everything(kit, policy):
+def test_a_topic_whose_policy_does_not_delete_keeps_everything(
+    kit: "type[Kit]", policy: str
+) -> None:
     play = kit.Play(**OFTEN)
     create(play, cleanup_policy=policy, retention_ms="1", retention_bytes="0")
     produced(play, kit.produce("t", keyed(play)))
@@ -176,12 +193,12 @@ def test_a_topic_whose_policy_does_not_delete_keeps_everything(kit, policy):
     assert listed(play, EARLIEST) == (0, -1)
 
 
-def keyed(play):
+def keyed(play: "Play") -> bytes:
     """A batch of this moment with a key."""
     return encode_batch([(b"k", b"v", ())], timestamp_ms=play.now.wall_ms)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit):
+def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit: "type[Kit]") -> None:
     play = kit.Play(**OFTEN)
     create(play, cleanup_policy="compact,delete", retention_ms="1000")
     produced(play, kit.produce("t", keyed(play)))
@@ -190,7 +207,7 @@ def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit):
     assert listed(play, EARLIEST) == (1, -1)
 
 
-def test_the_first_look_comes_soon_after_a_start(kit):
+def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
     play = kit.Play()
     create(play, retention_ms="1000")
     produced(play, kit.produce("t", batch(play, kit)))
@@ -200,7 +217,9 @@ def test_the_first_look_comes_soon_after_a_start(kit):
     assert listed(again, EARLIEST) == (1, -1)
 
 
-def test_readers_lose_nothing_before_the_loss_is_on_the_disk_and_a_waiting_fetch_is_told(kit):
+def test_readers_lose_nothing_before_the_loss_is_on_the_disk_and_a_waiting_fetch_is_told(
+    kit: "type[Kit]",
+) -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="1000")
     produced(play, kit.produce("t", batch(play, kit)))
@@ -212,7 +231,9 @@ def test_readers_lose_nothing_before_the_loss_is_on_the_disk_and_a_waiting_fetch
     assert play.answers[waiting].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
 
 
-def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round(kit):
+def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round(
+    kit: "type[Kit]",
+) -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="1000")
     produced(play, kit.produce("t", batch(play, kit)))
@@ -230,14 +251,14 @@ class Stubborn(MemoryDisk):
 
     is_full = False
 
-    def resize(self, path, size_bytes):
+    def resize(self, path: str, size_bytes: int) -> None:
         if self.is_full:
             raise DiskError("create", path, OSError(28, "No space left on device"))
         super().resize(path, size_bytes)
 
 
-def test_a_full_disk_keeps_the_records_and_says_so(kit):
-    play = kit.Play(Stubborn(), **OFTEN)
+def test_a_full_disk_keeps_the_records_and_says_so(kit: "type[Kit]") -> None:
+    play: Any = kit.Play(Stubborn(), **OFTEN)
     create(play, retention_ms="1000")
     produced(play, kit.produce("t", batch(play, kit)))
     play.disk.is_full = True
@@ -249,7 +270,9 @@ def test_a_full_disk_keeps_the_records_and_says_so(kit):
     assert listed(play.crash(), EARLIEST) == (1, -1)
 
 
-def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(kit, monkeypatch):
+def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(
+    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("apportion.node.retention.PARTITIONS_PER_STEP", 1)
     play = kit.Play(**OFTEN)
     for name in ("a", "b", "c"):
@@ -276,11 +299,11 @@ moves = st.lists(
 )
 @given(moves, st.lists(st.sampled_from([None, 0, 1000]), max_size=25))
 def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(
-    kit, story, crashes
-):
+    kit: "type[Kit]", story: list[tuple[str, int]], crashes: list[int | None]
+) -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="3000", segment_ms="1000")
-    times = []
+    times: list[int] = []
     for number, (what, amount) in enumerate(story):
         if what == "produce":
             sent = kit.batch(*(b"v" for _ in range(amount)), timestamp_ms=play.now.wall_ms)
@@ -309,7 +332,9 @@ def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crash
     assert listed(play, EARLIEST) == (len(times), -1)
 
 
-def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_next(kit):
+def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_next(
+    kit: "type[Kit]",
+) -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="8000")
     for _ in range(3):
@@ -332,7 +357,9 @@ def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_nex
 @pytest.mark.parametrize(
     ("place", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)]
 )
-def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(kit, place, number):
+def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(
+    kit: "type[Kit]", place: tuple[type[Any], str], number: int
+) -> None:
     history = begun(kit, **OFTEN)
     create(history, retention_bytes="0")
     create(history, "u", retention_bytes="0")

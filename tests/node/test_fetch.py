@@ -1,10 +1,18 @@
 """What a fetch shows, and when it is answered."""
 
+from typing import TYPE_CHECKING, Any
+
 from apportion.errors import Code
 from apportion.machine import Gone, Ticket
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -16,31 +24,38 @@ from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
 VERSION = 12
 
 
-def offsets_in(data):
+def offsets_in(data: Any) -> list[int]:
     return [record.offset for view in split_batches(data.records) for record in decode_batch(view)]
 
 
-def only(answer):
+def only(answer: FetchResponse) -> PartitionData:
     """The only partition of an answer."""
     return answer.responses[0].partitions[0]
 
 
-def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(play, kit):
+def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     play.sleep(499)
     assert ticket not in play.answers
     play.sleep(1)
-    assert (only(play.answers[ticket]).error_code, bytes(only(play.answers[ticket]).records)) == (
-        Code.NONE,
-        b"",
-    )
+    found = only(play.answers[ticket])
+    assert found.records is not None
+    assert (found.error_code, bytes(found.records)) == (Code.NONE, b"")
 
 
-def test_a_waiting_fetch_is_answered_when_the_record_is_durable(play, kit):
+def test_a_waiting_fetch_is_answered_when_the_record_is_durable(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -50,7 +65,7 @@ def test_a_waiting_fetch_is_answered_when_the_record_is_durable(play, kit):
     play.sleep(1000)  # and not once more
 
 
-def test_min_bytes_are_waited_for(play, kit):
+def test_min_bytes_are_waited_for(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     size = len(kit.batch(b"a"))
     ticket = play.ask(kit.fetch("t", max_wait_ms=500, min_bytes=2 * size), VERSION)
@@ -60,7 +75,9 @@ def test_min_bytes_are_waited_for(play, kit):
     assert offsets_in(only(play.answers[ticket])) == [0, 1]
 
 
-def test_what_came_before_the_deadline_is_answered_even_if_it_is_too_little(play, kit):
+def test_what_came_before_the_deadline_is_answered_even_if_it_is_too_little(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     ticket = play.ask(kit.fetch("t", max_wait_ms=500, min_bytes=10_000), VERSION)
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -68,7 +85,7 @@ def test_what_came_before_the_deadline_is_answered_even_if_it_is_too_little(play
     assert offsets_in(only(play.answers[ticket])) == [0]
 
 
-def test_a_fetch_whose_connection_is_gone_is_forgotten(play, kit):
+def test_a_fetch_whose_connection_is_gone_is_forgotten(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     play.node.step(Gone((Ticket(ticket),)), play.now)
@@ -77,7 +94,7 @@ def test_a_fetch_whose_connection_is_gone_is_forgotten(play, kit):
     assert ticket not in play.answers
 
 
-def test_offsets_outside_the_log_are_out_of_range(play, kit):
+def test_offsets_outside_the_log_are_out_of_range(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     assert only(play.call(kit.fetch("t", 2), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
@@ -85,13 +102,17 @@ def test_offsets_outside_the_log_are_out_of_range(play, kit):
     assert only(play.call(kit.fetch("t", 1), VERSION)).error_code == Code.NONE
 
 
-def test_an_offset_in_the_middle_of_a_batch_gives_the_whole_batch(play, kit):
+def test_an_offset_in_the_middle_of_a_batch_gives_the_whole_batch(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a", b"b", b"c")), VERSION)
     assert offsets_in(only(play.call(kit.fetch("t", 1), VERSION))) == [0, 1, 2]
 
 
-def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(play, kit):
+def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t", 2)
     for partition in (0, 1):
         for _ in range(3):
@@ -108,7 +129,7 @@ def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(pl
     assert (offsets_in(first), offsets_in(second)) == ([0, 1, 2], [0])
 
 
-def test_topics_are_found_by_id_from_version_13_on(play, kit):
+def test_topics_are_found_by_id_from_version_13_on(play: "Play", kit: "type[Kit]") -> None:
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
@@ -121,14 +142,14 @@ def test_topics_are_found_by_id_from_version_13_on(play, kit):
     assert only(play.call(request, 17)).error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_a_deleted_topic_ends_the_wait_for_it(play, kit):
+def test_a_deleted_topic_ends_the_wait_for_it(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
     assert only(play.answers[ticket]).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_sessions_are_never_opened_so_none_can_be_found(play, kit):
+def test_sessions_are_never_opened_so_none_can_be_found(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     assert play.call(kit.fetch("t", session_epoch=0), VERSION).session_id == 0
     assert (
@@ -137,7 +158,7 @@ def test_sessions_are_never_opened_so_none_can_be_found(play, kit):
     )
 
 
-def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play):
+def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play: "Play") -> None:
     play.create("t")
     place = FetchPartition(
         partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100
@@ -146,7 +167,7 @@ def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play):
     assert only(play.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
-def listed(play, timestamp, version=11):
+def listed(play: "Play", timestamp: int, version: int = 11) -> tuple[Code, int, int]:
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     answer = play.call(
         ListOffsetsRequest(
@@ -158,7 +179,7 @@ def listed(play, timestamp, version=11):
     return Code(found.error_code), found.offset, found.timestamp
 
 
-def test_offsets_are_listed_by_place_and_by_time(play, kit):
+def test_offsets_are_listed_by_place_and_by_time(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     at = kit.WALL_MS
     assert listed(play, -3) == (Code.NONE, -1, -1)
@@ -174,7 +195,7 @@ def test_offsets_are_listed_by_place_and_by_time(play, kit):
     assert listed(play, -3, version=6) == (Code.UNSUPPORTED_VERSION, -1, -1)
 
 
-def test_offsets_that_are_not_durable_are_not_listed(play, kit):
+def test_offsets_that_are_not_durable_are_not_listed(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     ticket = play.ask(
@@ -190,24 +211,27 @@ def test_offsets_that_are_not_durable_are_not_listed(play, kit):
     assert play.answers[ticket].topics[0].partitions[0].offset == 0
 
 
-def test_the_one_epoch_ends_at_the_high_watermark(play, kit):
+def test_the_one_epoch_ends_at_the_high_watermark(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
 
-    def end_of(epoch):
+    def end_of(epoch: int) -> int:
         place = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
         topic = OffsetForLeaderTopic(topic="t", partitions=(place,))
-        return (
+        result: int = (
             play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
             .topics[0]
             .partitions[0]
             .end_offset
         )
+        return result
 
     assert (end_of(0), end_of(1)) == (2, -1)
 
 
-def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(play, kit):
+def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     for topics in (

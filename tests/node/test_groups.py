@@ -2,6 +2,8 @@
 disk.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.coord.placement import shard_of
@@ -25,8 +27,13 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
-def join(group_id, member_id="m", topics=("t",)):
+
+def join(
+    group_id: str, member_id: str = "m", topics: tuple[str, ...] = ("t",)
+) -> ConsumerGroupHeartbeatRequest:
     return ConsumerGroupHeartbeatRequest(
         group_id=group_id,
         member_id=member_id,
@@ -37,7 +44,7 @@ def join(group_id, member_id="m", topics=("t",)):
     )
 
 
-def commit(group_id, offset, member_id="", epoch=-1):
+def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> OffsetCommitRequest:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
     return OffsetCommitRequest(
@@ -45,7 +52,7 @@ def commit(group_id, offset, member_id="", epoch=-1):
     )
 
 
-def committed(play, *group_ids):
+def committed(play: "Play", *group_ids: str) -> dict[str, list[int]]:
     groups = tuple(
         OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
     )
@@ -58,7 +65,7 @@ def committed(play, *group_ids):
     }
 
 
-def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(play):
+def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(play: "Play") -> None:
     play.create("t", 3)
     play.call(join("g"))
     [(log, shard)] = play.node.shards()
@@ -71,7 +78,7 @@ def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(pla
     assert [topic.name for topic in play.node.topics] == ["__consumer_offsets", "t"]
 
 
-def test_a_member_joins_only_when_its_records_are_durable(play):
+def test_a_member_joins_only_when_its_records_are_durable(play: "Play") -> None:
     play.create("t", 3)
     ticket = play.ask(join("g"))
     assert ticket not in play.answers
@@ -81,7 +88,7 @@ def test_a_member_joins_only_when_its_records_are_durable(play):
     assert [each.partitions for each in answer.assignment.topic_partitions] == [(0, 1, 2)]
 
 
-def test_a_view_waits_for_what_it_would_show(play):
+def test_a_view_waits_for_what_it_would_show(play: "Play") -> None:
     play.create("t")
     play.call(commit("g", 1), 9)
     play.ask(commit("g", 2), 9)
@@ -93,7 +100,7 @@ def test_a_view_waits_for_what_it_would_show(play):
     assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
 
 
-def test_another_shards_view_does_not_wait(play):
+def test_another_shards_view_does_not_wait(play: "Play") -> None:
     play.create("t")
     play.call(commit("g", 1), 9)
     other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
@@ -105,7 +112,7 @@ def test_another_shards_view_does_not_wait(play):
     assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
-def test_groups_and_offsets_are_there_after_a_crash(play):
+def test_groups_and_offsets_are_there_after_a_crash(play: "Play") -> None:
     play.create("t", 2)
     first = play.call(join("g"))
     play.call(commit("g", 7, first.member_id, first.member_epoch), 9)
@@ -118,8 +125,9 @@ def test_groups_and_offsets_are_there_after_a_crash(play):
     assert play.call(steady).error_code == Code.NONE
 
 
-def test_a_member_that_falls_silent_is_put_out(kit):
-    play = kit.Play(**{"group.consumer.session.timeout.ms": 6000})
+def test_a_member_that_falls_silent_is_put_out(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 6000}
+    play = kit.Play(**defaults)
     play.create("t")
     play.call(join("g"))
     play.sleep(6000)
@@ -128,7 +136,7 @@ def test_a_member_that_falls_silent_is_put_out(kit):
     assert play.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
 
 
-def test_requests_over_several_groups_are_joined_in_their_order(play):
+def test_requests_over_several_groups_are_joined_in_their_order(play: "Play") -> None:
     play.create("t")
     names = [f"group-{n}" for n in range(8)]
     for n, name in enumerate(names):
@@ -147,7 +155,7 @@ def test_requests_over_several_groups_are_joined_in_their_order(play):
 
 
 @pytest.mark.parametrize("others", [(), ("h",)])
-def test_a_group_that_is_named_again_is_told_of_once(play, others):
+def test_a_group_that_is_named_again_is_told_of_once(play: "Play", others: tuple[str, ...]) -> None:
     play.create("t", 3)
     play.call(commit("g", 5))
     named = ("g", *others, "g", "g")
@@ -158,13 +166,13 @@ def test_a_group_that_is_named_again_is_told_of_once(play, others):
     assert sorted(group.group_id for group in fetched.groups) == sorted(["g", *others])
 
 
-def test_requests_over_no_group_are_answered(play):
+def test_requests_over_no_group_are_answered(play: "Play") -> None:
     assert play.call(ListGroupsRequest()).groups == ()
     assert play.call(DeleteGroupsRequest(groups_names=())).results == ()
     assert play.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
 
 
-def test_members_learn_of_new_partitions_only_when_these_are_durable(play):
+def test_members_learn_of_new_partitions_only_when_these_are_durable(play: "Play") -> None:
     topic_id = play.create("t")
     epoch = play.call(join("g")).member_epoch
     play.create("u")
@@ -180,7 +188,7 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(play):
     assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
 
 
-def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play):
+def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play: "Play") -> None:
     play.create("t")
     play.call(commit("g", 1), 9)
     lost = [play.ask(commit("g", 2), 9), play.ask(commit("g", 3), 9)]
@@ -196,7 +204,7 @@ def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play):
     assert committed(play.crash(), "g") == {"g": [4]}
 
 
-def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
+def test_a_broken_step_is_answered_and_its_shard_reloaded(play: "Play") -> None:
     play.create("t")
     play.call(commit("g", 1), 9)
     nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
@@ -212,14 +220,14 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
     assert committed(play, "g") == {"g": [1]}
 
 
-def give_up(play, event):
+def give_up(play: "Play", event: Arrived | Tick) -> list[Note]:
     """The event's step breaks off, and the node says what follows."""
     with pytest.raises(DiskError) as refused:
         play.node.step(event, play.now)
     return play.node.give_up(event, refused.value, play.now)
 
 
-def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(play):
+def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(play: "Play") -> None:
     play.create("t")
     play.create("u")
     play.call(commit("g", 1), 9)
@@ -237,8 +245,9 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(pla
     assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
 
 
-def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit):
-    play = kit.Play(**{"group.consumer.session.timeout.ms": 3000})
+def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 3000}
+    play = kit.Play(**defaults)
     play.create("t")
     play.call(join("g"))
     parked = play.ask(kit.fetch("t", max_wait_ms=3001), 12)
@@ -250,7 +259,7 @@ def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit):
     assert play.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 
 
-def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
+def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play: "Play") -> None:
     play.create("t")
     lost = play.ask(commit("g", 1), 9)
     play.fail_flush()
@@ -259,7 +268,9 @@ def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
     assert committed(play.crash(), "g") == {"g": [2]}
 
 
-def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(play, kit):
+def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.call(commit("g", 1), 9)
     topic = play.call(

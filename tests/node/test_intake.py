@@ -2,6 +2,8 @@
 own compression.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,22 +13,27 @@ from apportion.wire.batch import Record, encode_batch, encode_records
 from apportion.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
 from tests.node.topic_play import VERSION, claiming, create, from_crc, produced, stored
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
 KEYLESS = "a record of a compacted topic has a key"
 WEEK_MS = 7 * 86_400_000
 
 
-def batch(*records, compression=0, **facts):
+def batch(*records: tuple[bytes | None, int], compression: int = 0, **facts: Any) -> bytes:
     """One batch of (key, timestamp) pairs."""
     made = [Record(number, time, key, b"v") for number, (key, time) in enumerate(records)]
     return encode_records(made, base_offset=0, attributes=compression, **facts)
 
 
-def faults(answer):
+def faults(answer: PartitionProduceResponse) -> tuple[int, list[int]]:
     """Code and the places of the records that were refused."""
     return answer.error_code, [each.batch_index for each in answer.record_errors]
 
@@ -34,8 +41,8 @@ def faults(answer):
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
 @pytest.mark.parametrize("compression", [0, 1, 4])
 def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(
-    play, kit, policy, compression
-):
+    play: "Play", kit: "type[Kit]", policy: str, compression: int
+) -> None:
     create(play, cleanup_policy=policy)
     now_ms = kit.WALL_MS
     mixed = batch(
@@ -56,7 +63,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(
     assert faults(produced(play, kit.produce("t", tombstone))) == (Code.NONE, [])
 
 
-def test_other_topics_take_records_without_a_key(play, kit):
+def test_other_topics_take_records_without_a_key(play: "Play", kit: "type[Kit]") -> None:
     for name, policy in (("t", "delete"), ("kept", "")):
         create(play, name, cleanup_policy=policy)
         assert faults(produced(play, kit.produce(name, batch((None, kit.WALL_MS))))) == (
@@ -65,7 +72,9 @@ def test_other_topics_take_records_without_a_key(play, kit):
         )
 
 
-def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(play, kit):
+def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     create(play, cleanup_policy="compact")
     for keys, code, offset in (((None,), Code.INVALID_RECORD, -1), ((b"k",), Code.NONE, 0)):
         sent = batch(*((key, kit.WALL_MS) for key in keys), producer=(7, 0, 0))
@@ -73,13 +82,15 @@ def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(play, kit):
         assert (answer.error_code, answer.base_offset) == (code, offset)
 
 
-def test_the_answer_of_an_old_version_has_the_code_alone(play, kit):
+def test_the_answer_of_an_old_version_has_the_code_alone(play: "Play", kit: "type[Kit]") -> None:
     create(play, cleanup_policy="compact")
     answer = produced(play, kit.produce("t", batch((None, kit.WALL_MS))), version=7)
     assert answer.error_code == Code.INVALID_RECORD
 
 
-def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_record(play, kit):
+def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_record(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     create(play, cleanup_policy="compact")
     late_ms = kit.WALL_MS + WEEK_MS
     answer = produced(
@@ -90,7 +101,7 @@ def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_r
     assert [text == KEYLESS for text in said] == [True, True, False]
 
 
-def test_every_record_from_the_future_is_named(play, kit):
+def test_every_record_from_the_future_is_named(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     late_ms = kit.WALL_MS + 3_600_001
     answer = produced(
@@ -106,20 +117,20 @@ def test_every_record_from_the_future_is_named(play, kit):
 )
 @pytest.mark.parametrize("where", ["topic", "broker"])
 def test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker(
-    kit, where, offset_ms, code
-):
+    kit: "type[Kit]", where: str, offset_ms: int, code: int
+) -> None:
     bounds = {"message_timestamp_before_max_ms": "1000", "message_timestamp_after_max_ms": "2000"}
-    play = kit.Play(
-        **({f"log_{name}": value for name, value in bounds.items()} if where == "broker" else {})
-    )
-    create(play, **(bounds if where == "topic" else {}))
+    of_broker: dict[str, Any] = {f"log_{name}": value for name, value in bounds.items()}
+    of_topic: dict[str, Any] = dict(bounds)
+    play = kit.Play(**(of_broker if where == "broker" else {}))
+    create(play, **(of_topic if where == "topic" else {}))
     answer = produced(
         play, kit.produce("t", batch((None, kit.WALL_MS), (None, kit.WALL_MS + offset_ms)))
     )
     assert faults(answer) == (code, [1] if code else [])
 
 
-def test_a_record_without_a_timestamp_is_never_too_old(play, kit):
+def test_a_record_without_a_timestamp_is_never_too_old(play: "Play", kit: "type[Kit]") -> None:
     create(play, message_timestamp_before_max_ms="1000")
     assert faults(produced(play, kit.produce("t", batch((None, -1))))) == (Code.NONE, [])
 
@@ -135,8 +146,12 @@ bodies = st.lists(st.tuples(octets, octets, st.integers(-1000, 1000)), min_size=
 )
 @given(st.sampled_from(sorted(CODECS)), st.integers(0, 4), bodies, st.booleans())
 def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
-    kit, name, sent_as, contents, is_numbered
-):
+    kit: "type[Kit]",
+    name: str,
+    sent_as: int,
+    contents: list[tuple[bytes | None, bytes | None, int]],
+    is_numbered: bool,
+) -> None:
     play = kit.Play()
     create(play, compression_type=name)
     records = [
@@ -156,8 +171,8 @@ def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
 @pytest.mark.parametrize("sent_as", [0, 4])
 @pytest.mark.parametrize("excess_bytes", [0, 1])
 def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then(
-    kit, sent_as, excess_bytes
-):
+    kit: "type[Kit]", sent_as: int, excess_bytes: int
+) -> None:
     play, value = kit.Play(), bytes(900)
     loose = len(encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS))
     create(play, compression_type="uncompressed", max_message_bytes=str(loose - excess_bytes))
@@ -173,8 +188,8 @@ def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then
 )
 @pytest.mark.parametrize("compression", ["producer", "uncompressed"])
 def test_a_batch_that_no_segment_has_room_for_is_refused(
-    play, kit, compression, excess_bytes, code
-):
+    play: "Play", kit: "type[Kit]", compression: str, excess_bytes: int, code: Code
+) -> None:
     create(play, compression_type=compression, segment_bytes="1048576", max_message_bytes="2000000")
     near_bytes = (1 << 20) - 100
     frame_bytes = (
@@ -192,7 +207,9 @@ def test_a_batch_that_no_segment_has_room_for_is_refused(
     assert faults(produced(play, kit.produce("t", sent))) == (code, [])
 
 
-def test_a_batch_that_cannot_be_read_is_refused_where_anything_depends_on_its_records(play, kit):
+def test_a_batch_that_cannot_be_read_is_refused_where_anything_depends_on_its_records(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     create(play, cleanup_policy="compact")
     play.create("plain")
     create(play, "any", message_timestamp_after_max_ms=str(2**63 - 1))
@@ -218,7 +235,7 @@ LOOKING = (
 """Topics that take no batch that was not looked into."""
 
 
-def bomb(kit, size_bytes, codec=4):
+def bomb(kit: "type[Kit]", size_bytes: int, codec: int = 4) -> bytes:
     """A small batch of one record with so large a value."""
     packed = encode_batch(
         [(b"k", bytes(size_bytes), ())], timestamp_ms=kit.WALL_MS, compression=codec
@@ -227,7 +244,7 @@ def bomb(kit, size_bytes, codec=4):
     return packed
 
 
-def crowd(kit, records):
+def crowd(kit: "type[Kit]", records: int) -> bytes:
     """A batch whose header says that it holds so many records, of which it has one."""
     many = bytearray(batch((b"k", kit.WALL_MS)))
     many[23:27], many[57:61] = (records - 1).to_bytes(4, "big"), records.to_bytes(4, "big")
@@ -238,10 +255,10 @@ def crowd(kit, records):
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
 @pytest.mark.parametrize("codec", [1, 4])
 def test_a_small_batch_that_holds_too_much_to_look_into_is_too_large_and_can_be_split(
-    play, kit, config, codec
-):
+    play: "Play", kit: "type[Kit]", config: dict[str, Any], codec: int
+) -> None:
     create(play, **config)
-    answer = produced(play, kit.produce("t", bomb(kit, 40 << 20, codec)))
+    answer: Any = produced(play, kit.produce("t", bomb(kit, 40 << 20, codec)))
     assert (answer.error_code, "more than 33554432 bytes" in answer.error_message) == (
         Code.MESSAGE_TOO_LARGE,
         True,
@@ -252,7 +269,7 @@ def test_a_small_batch_that_holds_too_much_to_look_into_is_too_large_and_can_be_
     assert stored(play, kit) == []
 
 
-def several(play, *batches, topic="t"):
+def several(play: "Play", *batches: bytes, topic: str = "t") -> list[int]:
     """Produce all of these batches in one request; the codes of the answer."""
     data = tuple(PartitionProduceData(index=0, records=each) for each in batches)
     request = ProduceRequest(
@@ -264,7 +281,9 @@ def several(play, *batches, topic="t"):
 
 
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
-def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(play, kit, config):
+def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(
+    play: "Play", kit: "type[Kit]", config: dict[str, Any]
+) -> None:
     create(play, **config, max_message_bytes="100000000")
     half, small = bomb(kit, 20 << 20), batch((b"k", kit.WALL_MS), compression=4)
     codes = several(play, half, half, small, half, small)
@@ -276,7 +295,9 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(play, kit, co
     assert several(play, many, many, small) == [Code.NONE, Code.REQUEST_TIMED_OUT, Code.NONE]
 
 
-def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(play, kit):
+def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     create(play, compression_type="gzip")
     assert several(play, bomb(kit, 3 << 20), bomb(kit, 3 << 20)) == [
         Code.NONE,
@@ -287,8 +308,8 @@ def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(play, kit
 
 
 def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_future_is_refused(
-    play, kit
-):
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     half, late = bomb(kit, 20 << 20), kit.WALL_MS + 3_600_001
     codes = several(play, half, half, bomb(kit, 40 << 20), claiming(half, late), claiming(half, -1))
@@ -297,7 +318,9 @@ def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_futu
 
 @pytest.mark.parametrize("compression", [0, 1, 4])
 @pytest.mark.parametrize("config", [{}, {"compression_type": "lz4"}], ids=["any", "own"])
-def test_the_records_and_not_the_header_say_how_late_they_are(play, kit, config, compression):
+def test_the_records_and_not_the_header_say_how_late_they_are(
+    play: "Play", kit: "type[Kit]", config: dict[str, Any], compression: int
+) -> None:
     create(play, **config)
     now_ms = kit.WALL_MS
     late = claiming(
@@ -316,7 +339,9 @@ def test_the_records_and_not_the_header_say_how_late_they_are(play, kit, config,
     ] == [(now_ms - 5, [now_ms - 5, now_ms - 9])] * 3
 
 
-def test_so_many_records_at_fault_are_named_and_all_are_counted(play, kit):
+def test_so_many_records_at_fault_are_named_and_all_are_counted(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     create(play, cleanup_policy="compact")
     keyless = encode_records(
         [Record(at, kit.WALL_MS, None, b"v") for at in range(11_000)], base_offset=0

@@ -1,5 +1,8 @@
 """What may be stored, what is refused, and when the answer comes."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.errors import Code
@@ -22,10 +25,16 @@ from apportion.wire.messages.produce import (
     TopicProduceResponse,
 )
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
 VERSION = 12
 
 
-def values_in(play, kit, topic="t", partition=0):
+def values_in(
+    play: "Play", kit: "type[Kit]", topic: str = "t", partition: int = 0
+) -> list[tuple[int, bytes | None]]:
     """Every visible value of a partition with its offset."""
     answer = play.call(kit.fetch(topic, partition=partition), 12)
     data = answer.responses[0].partitions[0]
@@ -37,13 +46,13 @@ def values_in(play, kit, topic="t", partition=0):
     ]
 
 
-def said(answer):
+def said(answer: ProduceResponse) -> tuple[Code, int]:
     """Code and base offset of the only partition of an answer."""
     partition = answer.responses[0].partition_responses[0]
     return Code(partition.error_code), partition.base_offset
 
 
-def test_a_batch_is_answered_only_when_it_is_on_the_disk(play, kit):
+def test_a_batch_is_answered_only_when_it_is_on_the_disk(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     ticket = play.ask(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
     assert ticket not in play.answers
@@ -64,20 +73,24 @@ def test_a_batch_is_answered_only_when_it_is_on_the_disk(play, kit):
     assert values_in(play, kit) == [(0, b"a"), (1, b"b")]
 
 
-def values_in_now(play, kit):
+def values_in_now(play: "Play", kit: "type[Kit]") -> list[Any]:
     """What a fetch shows at this moment, without any flush."""
     ticket = play.ask(kit.fetch("t"), 12)
     return list(split_batches(play.answers[ticket].responses[0].partitions[0].records))
 
 
-def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(play, kit):
+def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     tickets = [play.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
     play.flush()
     assert [said(play.answers[ticket]) for ticket in tickets] == [(Code.NONE, n) for n in range(4)]
 
 
-def test_one_flush_covers_everything_that_was_queued_during_the_last_one(play, kit):
+def test_one_flush_covers_everything_that_was_queued_during_the_last_one(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     first = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     later = [play.ask(kit.produce("t", kit.batch(b"b")), VERSION) for _ in range(3)]
@@ -88,7 +101,7 @@ def test_one_flush_covers_everything_that_was_queued_during_the_last_one(play, k
     assert play.pending is None
 
 
-def damaged(data):
+def damaged(data: bytes) -> bytes:
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
@@ -106,7 +119,9 @@ def damaged(data):
         (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], Code.INVALID_RECORD),
     ],
 )
-def test_bytes_that_are_no_batch_are_refused_and_not_stored(play, kit, spoil, code):
+def test_bytes_that_are_no_batch_are_refused_and_not_stored(
+    play: "Play", kit: "type[Kit]", spoil: Callable[..., Any], code: Code
+) -> None:
     play.create("t")
     answer = play.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
     assert said(answer) == (code, -1)
@@ -114,7 +129,7 @@ def test_bytes_that_are_no_batch_are_refused_and_not_stored(play, kit, spoil, co
     assert play.pending is None
 
 
-def test_a_batch_above_message_max_bytes_is_too_large(kit):
+def test_a_batch_above_message_max_bytes_is_too_large(kit: "type[Kit]") -> None:
     play = kit.Play(message_max_bytes=200)
     play.create("t")
     assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
@@ -124,7 +139,7 @@ def test_a_batch_above_message_max_bytes_is_too_large(kit):
     assert said(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
 
 
-def test_a_topics_own_max_message_bytes_comes_first(play, kit):
+def test_a_topics_own_max_message_bytes_comes_first(play: "Play", kit: "type[Kit]") -> None:
     config = CreatableTopicConfig(name="max.message.bytes", value="100")
     play.call(
         CreateTopicsRequest(
@@ -139,13 +154,13 @@ def test_a_topics_own_max_message_bytes_comes_first(play, kit):
     )
 
 
-def test_a_record_of_next_week_is_refused(play, kit):
+def test_a_record_of_next_week_is_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     late = kit.batch(b"a", timestamp_ms=kit.WALL_MS + 7 * 86_400_000)
     assert said(play.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
 
 
-def test_unknown_places_and_acks_are_refused(play, kit):
+def test_unknown_places_and_acks_are_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     good = kit.batch(b"a")
     assert said(play.call(kit.produce("u", good), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
@@ -164,13 +179,13 @@ def test_unknown_places_and_acks_are_refused(play, kit):
     assert said(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
 
 
-def test_clients_do_not_write_the_broker_s_own_topics(play, kit):
+def test_clients_do_not_write_the_broker_s_own_topics(play: "Play", kit: "type[Kit]") -> None:
     play.node._broker.topic_service.ensure_offsets_topic(bytes(16))
     answer = play.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
     assert said(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 
 
-def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play, kit):
+def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     ticket = play.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
     assert play.answers[ticket] is None
@@ -178,14 +193,14 @@ def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play, kit):
     assert values_in(play, kit) == [(0, b"a")]
 
 
-def by_id(topic_id, records):
+def by_id(topic_id: bytes, records: bytes) -> ProduceRequest:
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(
         acks=-1, topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),)
     )
 
 
-def test_a_topic_made_again_is_another_topic(play, kit):
+def test_a_topic_made_again_is_another_topic(play: "Play", kit: "type[Kit]") -> None:
     old = play.create("t")
     play.call(by_id(old, kit.batch(b"a")), 13)
     play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
@@ -196,13 +211,15 @@ def test_a_topic_made_again_is_another_topic(play, kit):
     assert values_in(play, kit) == [(0, b"c")]
 
 
-def sequenced(kit, first, values, producer_id=7, epoch=0):
+def sequenced(
+    kit: "type[Kit]", first: int, values: list[bytes], producer_id: int = 7, epoch: int = 0
+) -> ProduceRequest:
     return kit.produce(
         "t", kit.batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=first)
     )
 
 
-def test_a_repeated_batch_is_acknowledged_and_stored_once(play, kit):
+def test_a_repeated_batch_is_acknowledged_and_stored_once(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     first = sequenced(kit, 0, [b"a", b"b"])
     assert said(play.call(first, VERSION)) == (Code.NONE, 0)
@@ -211,7 +228,9 @@ def test_a_repeated_batch_is_acknowledged_and_stored_once(play, kit):
     assert values_in(play, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(play, kit):
+def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.ask(sequenced(kit, 0, [b"a"]), VERSION)
     again = play.ask(sequenced(kit, 0, [b"a"]), VERSION)
@@ -220,7 +239,7 @@ def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(play, kit)
     assert said(play.answers[again]) == (Code.NONE, 0)
 
 
-def test_only_the_last_five_batches_are_known_as_repeats(play, kit):
+def test_only_the_last_five_batches_are_known_as_repeats(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     for n in range(6):
         assert said(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
@@ -231,7 +250,7 @@ def test_only_the_last_five_batches_are_known_as_repeats(play, kit):
     )
 
 
-def test_a_gap_in_the_sequence_is_refused(play, kit):
+def test_a_gap_in_the_sequence_is_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
@@ -241,7 +260,9 @@ def test_a_gap_in_the_sequence_is_refused(play, kit):
     assert said(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
-def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(play, kit):
+def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
     assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
@@ -255,13 +276,13 @@ def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(play, kit):
     assert said(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
 
 
-def test_sequences_go_on_from_zero_after_the_largest_number(play, kit):
+def test_sequences_go_on_from_zero_after_the_largest_number(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
     assert said(play.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_repeats_are_known_after_a_restart(play, kit):
+def test_repeats_are_known_after_a_restart(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     play.call(sequenced(kit, 1, [b"b"]), VERSION)
@@ -274,21 +295,21 @@ def test_repeats_are_known_after_a_restart(play, kit):
     assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_a_producer_that_was_silent_for_a_day_is_forgotten(play, kit):
+def test_a_producer_that_was_silent_for_a_day_is_forgotten(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     play.sleep(86_400_000 + 600_000)
     assert said(play.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
-def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play):
+def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play: "Play") -> None:
     given = [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
     play = play.crash()
     given += [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
     assert len(given) == len(set(given))
 
 
-def test_a_transactional_id_is_refused(play):
+def test_a_transactional_id_is_refused(play: "Play") -> None:
     answer = play.call(InitProducerIdRequest(transactional_id="t"))
     assert (answer.error_code, answer.producer_id) == (
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -296,7 +317,9 @@ def test_a_transactional_id_is_refused(play):
     )
 
 
-def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(play, kit):
+def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     lost = [
@@ -310,7 +333,9 @@ def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(play
     assert values_in(play.crash(), kit) == [(0, b"a"), (1, b"B")]
 
 
-def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(play, kit):
+def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     lost = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     play.fail_flush()
@@ -330,14 +355,14 @@ class FullDisk(MemoryDisk):
 
     full = False
 
-    def append(self, path, at, data):
+    def append(self, path: str, at: int, data: bytes | bytearray | memoryview) -> None:
         if self.full:
             raise DiskError("append to", path, OSError(28, "No space left on device"))
         super().append(path, at, data)
 
 
-def test_a_full_disk_refuses_a_batch_and_stays_whole(kit):
-    play = kit.Play(FullDisk())
+def test_a_full_disk_refuses_a_batch_and_stays_whole(kit: "type[Kit]") -> None:
+    play: Any = kit.Play(FullDisk())
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     play.disk.full = True

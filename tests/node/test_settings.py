@@ -5,7 +5,7 @@ import pytest
 from apportion.node.settings import BrokerSettings, SettingRefused
 
 
-def test_names_may_have_dots_or_underscores():
+def test_names_may_have_dots_or_underscores() -> None:
     settings = BrokerSettings.of(
         {
             "num.partitions": "12",
@@ -17,7 +17,7 @@ def test_names_may_have_dots_or_underscores():
     assert settings.group.group_consumer_session_timeout_ms == 6000
 
 
-def test_every_setting_can_be_said_back():
+def test_every_setting_can_be_said_back() -> None:
     settings = BrokerSettings.of({"num.partitions": 5, "group.consumer.assignors": "range"})
     assert (
         BrokerSettings.of_pairs(f"{name}={value}" for name, value in settings.named().items())
@@ -25,7 +25,7 @@ def test_every_setting_can_be_said_back():
     )
 
 
-def test_a_setting_that_nothing_bears_is_named_with_a_near_one():
+def test_a_setting_that_nothing_bears_is_named_with_a_near_one() -> None:
     with pytest.raises(
         SettingRefused,
         match=r"there is no setting 'log\.segment\.byte'; did you mean log\.segment\.bytes\?",
@@ -36,7 +36,7 @@ def test_a_setting_that_nothing_bears_is_named_with_a_near_one():
 @pytest.mark.parametrize(
     "name", ["log.segment.bytes", "socket.request.max.bytes", "fetch.max.bytes", "max.connections"]
 )
-def test_a_setting_that_means_nothing_below_1_is_refused(name):
+def test_a_setting_that_means_nothing_below_1_is_refused(name: str) -> None:
     with pytest.raises(SettingRefused) as refused:
         BrokerSettings.of({name: 0})
     assert str(refused.value) == f"{name} must be at least 1, not 0."

@@ -5,6 +5,7 @@ each, and this holds it.
 import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,25 +16,29 @@ from apportion.wire.messages.describe_configs import DescribeConfigsRequest, Des
 from tests.node.fates import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
 from tests.node.topic_play import create, produced
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
+
+
 TESTS = Path(__file__).parents[1]
 
 
-def described(play, name="t"):
+def described(play: "Play", name: str = "t") -> dict[str, tuple[str, int]]:
     """Every setting of a topic as a client is told it: value and source."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     [result] = play.call(DescribeConfigsRequest(resources=(resource,))).results
     return {each.name: (each.value, each.config_source) for each in result.configs}
 
 
-def of_kind(kind):
+def of_kind(kind: type[Any]) -> list[str]:
     return sorted(name for name, fate in TOPIC.items() if type(fate) is kind)
 
 
-def test_every_setting_has_a_fate():
+def test_every_setting_has_a_fate() -> None:
     assert sorted(TOPIC_SETTINGS) == sorted(TOPIC)
 
 
-def source_or_none(file, function):
+def source_or_none(file: str, function: str) -> Any:
     """The text of a function of a test file, its decorators, and whatever of the file it names;
     None if there is none.
     """
@@ -45,7 +50,8 @@ def source_or_none(file, function):
     )
     if made is None:
         return None
-    said, added = [*made.decorator_list, made], [made]
+    said: list[Any] = [*made.decorator_list, made]
+    added: list[Any] = [made]
     while added:
         names = {each.id for node in added for each in ast.walk(node) if isinstance(each, ast.Name)}
         # fixtures
@@ -58,7 +64,7 @@ def source_or_none(file, function):
     return "\n".join(line for node in said for line in lines[node.lineno - 1 : node.end_lineno])
 
 
-def bound_by(node):
+def bound_by(node: ast.stmt) -> set[str]:
     """The names that a statement of a module gives a meaning to."""
     if isinstance(node, ast.FunctionDef):
         return {node.name}
@@ -69,7 +75,7 @@ def bound_by(node):
     }
 
 
-def test_every_setting_that_the_broker_takes_is_obeyed():
+def test_every_setting_that_the_broker_takes_is_obeyed() -> None:
     assert sorted(BrokerSettings().named()) == sorted(BROKER)
 
 
@@ -78,7 +84,7 @@ OBEYED += [(name, test) for name in of_kind(InPart) for test in TOPIC[name].test
 
 
 @pytest.mark.parametrize(("name", "test"), OBEYED)
-def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name, test):
+def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name: str, test: str) -> None:
     file, _, function = test.partition("::")
     text = source_or_none(file, function)
     assert text is not None
@@ -88,18 +94,18 @@ def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name, test):
     )
 
 
-def test_what_a_setting_does_not_do_is_said():
+def test_what_a_setting_does_not_do_is_said() -> None:
     assert of_kind(InPart) == ["cleanup.policy"]
     assert all(TOPIC[name].missing for name in of_kind(InPart))
 
 
-def named_in(path, start, end):
+def named_in(path: str, start: str, end: str) -> set[str]:
     """Every word in backticks between two marks of a page."""
     text = (TESTS.parent / path).read_text()
     return set(re.findall("`([a-z0-9.]+)`", text[text.index(start) : text.index(end)]))
 
 
-def test_the_pages_name_every_setting_and_no_other():
+def test_the_pages_name_every_setting_and_no_other() -> None:
     of_topics = named_in("docs/broker.md", "\n| settings |", "\n## How it is built")
     assert of_topics - {"compact", "producer"} == set(TOPIC)
     text = (TESTS.parent / "docs" / "settings.md").read_text()
@@ -107,40 +113,45 @@ def test_the_pages_name_every_setting_and_no_other():
 
 
 @pytest.mark.parametrize("name", of_kind(Refused))
-def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(play, name):
-    code, why = create(play, **{name: TOPIC[name].other})
+def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(
+    play: "Play", name: str
+) -> None:
+    defaults: dict[str, Any] = {name: TOPIC[name].other}
+    code, why = create(play, **defaults)
     assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (
         Code.INVALID_CONFIG,
         True,
         True,
     )
-    assert create(play, **{name: TOPIC_SETTINGS[name]}) == (Code.NONE, None)
+    fields: dict[str, Any] = {name: TOPIC_SETTINGS[name]}
+    assert create(play, **fields) == (Code.NONE, None)
     assert described(play)[name] == (TOPIC_SETTINGS[name], 1)
 
 
 @pytest.mark.parametrize("name", of_kind(Harmless))
-def test_a_setting_of_no_consequence_is_taken_and_told(play, name):
-    fate = TOPIC[name]
-    assert create(play, **{name: fate.other}) == (Code.NONE, None)
+def test_a_setting_of_no_consequence_is_taken_and_told(play: "Play", name: str) -> None:
+    fate: Any = TOPIC[name]
+    defaults: dict[str, Any] = {name: fate.other}
+    assert create(play, **defaults) == (Code.NONE, None)
     assert described(play)[name] == (fate.other, 1)
     assert fate.why
 
 
-def test_a_setting_that_kafka_does_not_have_is_refused(play):
+def test_a_setting_that_kafka_does_not_have_is_refused(play: "Play") -> None:
     assert create(play, no_such_setting="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting no.such.setting",
     )
 
 
-def test_a_misspelt_setting_is_refused_with_the_nearest_name(play):
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(play: "Play") -> None:
     assert create(play, retention_mss="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting retention.mss; did you mean retention.ms?",
     )
 
 
-def test_a_topic_says_how_dense_the_index_of_its_logs_is(play, kit):
+def test_a_topic_says_how_dense_the_index_of_its_logs_is(play: "Play", kit: "type[Kit]") -> None:
     for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
         assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
         for _ in range(5):
@@ -183,18 +194,17 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("config", STREAMS)
-def test_what_well_known_clients_ask_for_is_taken(play, config):
+def test_what_well_known_clients_ask_for_is_taken(play: "Play", config: dict[str, Any]) -> None:
     assert create(play, **config) == (Code.NONE, None)
 
 
-def test_a_topic_whose_settings_come_from_the_broker_says_so(kit):
-    play = kit.Play(
-        **{
-            "log.retention.minutes": 5,
-            "log.roll.hours": 2,
-            "log.message.timestamp.type": "LogAppendTime",
-        }
-    )
+def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -> None:
+    defaults: dict[str, Any] = {
+        "log.retention.minutes": 5,
+        "log.roll.hours": 2,
+        "log.message.timestamp.type": "LogAppendTime",
+    }
+    play = kit.Play(**defaults)
     play.create("t")
     told = described(play)
     assert [

@@ -1,5 +1,7 @@
 """Topics come, grow and go; versions, features and coordinators are as Kafka says them."""
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.errors import Code
@@ -11,24 +13,43 @@ from apportion.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
 )
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponseTopic,
+)
 from apportion.wire.table import APIS
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
-def described(play, name, version=13, may_create=False):
+
+def described(
+    play: "Play", name: str, version: int = 13, may_create: bool = False
+) -> MetadataResponseTopic:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create
     )
-    return play.call(request, version).topics[0]
+    result: MetadataResponseTopic = play.call(request, version).topics[0]
+    return result
 
 
-def created(play, name, count=1, factor=1, configs=(), assignments=(), validate_only=False):
+def created(
+    play: "Play",
+    name: str,
+    count: int = 1,
+    factor: int = 1,
+    configs: tuple[CreatableTopicConfig, ...] = (),
+    assignments: tuple[CreatableReplicaAssignment, ...] = (),
+    validate_only: bool = False,
+) -> CreatableTopicResult:
     topic = CreatableTopic(
         name=name,
         num_partitions=count,
@@ -36,10 +57,13 @@ def created(play, name, count=1, factor=1, configs=(), assignments=(), validate_
         configs=configs,
         assignments=assignments,
     )
-    return play.call(CreateTopicsRequest(topics=(topic,), validate_only=validate_only)).topics[0]
+    result: CreatableTopicResult = play.call(
+        CreateTopicsRequest(topics=(topic,), validate_only=validate_only)
+    ).topics[0]
+    return result
 
 
-def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play):
+def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play: "Play") -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     asked = play.ask(CreateTopicsRequest(topics=(topic,)))
     read = play.ask(MetadataRequest(topics=None))
@@ -48,7 +72,7 @@ def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play):
     assert {asked, read} <= set(play.answers)
 
 
-def test_topics_are_there_after_a_crash_with_their_ids(play):
+def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
     topic_id = play.create("t", 3)
     found = described(play.crash(), "t")
     assert (found.topic_id, len(found.partitions), found.error_code) == (topic_id, 3, Code.NONE)
@@ -82,7 +106,11 @@ def test_topics_are_there_after_a_crash_with_their_ids(play):
         ),
     ],
 )
-def test_topics_that_cannot_be_are_refused(play, said, code):
+def test_topics_that_cannot_be_are_refused(
+    play: "Play",
+    said: dict[str, Any],
+    code: Code,
+) -> None:
     play.create("t")
     play.create("t.1.x")
     before = play.call(MetadataRequest(topics=None))
@@ -90,7 +118,7 @@ def test_topics_that_cannot_be_are_refused(play, said, code):
     assert play.call(MetadataRequest(topics=None)) == before
 
 
-def test_defaults_assignments_and_trials(kit):
+def test_defaults_assignments_and_trials(kit: "type[Kit]") -> None:
     play = kit.Play(num_partitions=4)
     assert created(play, "trial", validate_only=True).error_code == Code.NONE
     assert described(play, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -101,13 +129,13 @@ def test_defaults_assignments_and_trials(kit):
     assert created(play, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
 
 
-def test_a_topic_twice_in_one_request_is_made_not_once(play):
+def test_a_topic_twice_in_one_request_is_made_not_once(play: "Play") -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     answer = play.call(CreateTopicsRequest(topics=(topic, topic)))
     assert [each.error_code for each in answer.topics] == [Code.INVALID_REQUEST]
 
 
-def test_metadata_creates_a_topic_only_where_it_is_allowed(kit):
+def test_metadata_creates_a_topic_only_where_it_is_allowed(kit: "type[Kit]") -> None:
     play = kit.Play(num_partitions=2)
     assert described(play, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert described(play, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
@@ -118,7 +146,9 @@ def test_metadata_creates_a_topic_only_where_it_is_allowed(kit):
     assert described(strict, "t", may_create=True).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(play, kit):
+def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), 12)
     deletion = play.ask(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
@@ -132,11 +162,11 @@ def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(play, kit)
 class ClingingDisk(MemoryDisk):
     """A disk that lets nothing go."""
 
-    def delete(self, path):
+    def delete(self, path: str) -> None:
         raise DiskError("delete", path, OSError(5, "Input/output error"))
 
 
-def test_a_disk_that_does_not_delete_holds_nobody_up(kit):
+def test_a_disk_that_does_not_delete_holds_nobody_up(kit: "type[Kit]") -> None:
     play = kit.Play(ClingingDisk())
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), 12)
@@ -146,7 +176,9 @@ def test_a_disk_that_does_not_delete_holds_nobody_up(kit):
     assert play.crash().disk.list_dir("topics") == ()
 
 
-def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit):
+def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.ask(
         CreateTopicsRequest(
             topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
@@ -157,7 +189,9 @@ def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit
     assert next_life.disk.list_dir("topics") == ()
 
 
-def test_logs_are_not_swept_because_the_catalog_cannot_be_read(play, kit):
+def test_logs_are_not_swept_because_the_catalog_cannot_be_read(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     play.create("t")
     disk = play.disk.crash()
     disk.append("catalog.log", 0, b"x" * disk.size("catalog.log"))
@@ -169,7 +203,9 @@ def test_logs_are_not_swept_because_the_catalog_cannot_be_read(play, kit):
     assert disk.list_dir("topics") == before != ()
 
 
-def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(play, kit):
+def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(
+    play: "Play", kit: "type[Kit]"
+) -> None:
     kept = play.create("kept").hex()
     lost = play.create("lost").hex()
     disk = play.disk.crash()
@@ -182,7 +218,7 @@ def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(play, kit):
     assert kit.Play(disk.crash()).disk.list_dir("topics") == (kept,)
 
 
-def test_a_torn_log_is_told(play, kit):
+def test_a_torn_log_is_told(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     size = len(kit.batch(b"a"))
     play.ask(kit.produce("t", kit.batch(b"a")), 12)
@@ -192,7 +228,7 @@ def test_a_torn_log_is_told(play, kit):
     ]
 
 
-def test_topics_are_deleted_by_name_or_by_id(play):
+def test_topics_are_deleted_by_name_or_by_id(play: "Play") -> None:
     topic_id = play.create("t")
     by_name = DeleteTopicsRequest(topic_names=("u",))
     assert play.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -206,12 +242,13 @@ def test_topics_are_deleted_by_name_or_by_id(play):
     assert play.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_partitions_are_added_and_never_taken_away(play):
+def test_partitions_are_added_and_never_taken_away(play: "Play") -> None:
     play.create("t", 2)
 
-    def grown(count):
+    def grown(count: int) -> int:
         topic = CreatePartitionsTopic(name="t", count=count, assignments=None)
-        return play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
+        result: int = play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
+        return result
 
     assert [grown(2), grown(1), grown(2**31 - 1)] == [
         Code.INVALID_PARTITIONS,
@@ -222,7 +259,7 @@ def test_partitions_are_added_and_never_taken_away(play):
     assert len(described(play.crash(), "t").partitions) == 5
 
 
-def test_metadata_by_id_and_of_everything(play):
+def test_metadata_by_id_and_of_everything(play: "Play") -> None:
     topic_id = play.create("t")
     by_id = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=topic_id),))
     assert play.call(by_id).topics[0].name == "t"
@@ -235,7 +272,7 @@ def test_metadata_by_id_and_of_everything(play):
     assert [(each.node_id, each.host, each.port) for each in brokers] == [(1, "here", 9092)]
 
 
-def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play):
+def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play: "Play") -> None:
     play.create("t", 2)
     twice = (
         MetadataRequestTopic(name="t"),
@@ -246,13 +283,13 @@ def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play):
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 0)]
 
 
-def test_the_cluster_keeps_its_id(play):
+def test_the_cluster_keeps_its_id(play: "Play") -> None:
     first = play.call(DescribeClusterRequest(endpoint_type=1))
     assert len(first.cluster_id) == 22
     assert play.crash().call(DescribeClusterRequest(endpoint_type=1)) == first
 
 
-def test_features_that_start_at_0_are_said_from_version_4_on(play):
+def test_features_that_start_at_0_are_said_from_version_4_on(play: "Play") -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     old, new = play.call(request, 3), play.call(request, 4)
     assert [each.name for each in old.supported_features] == []
@@ -266,7 +303,7 @@ def test_features_that_start_at_0_are_said_from_version_4_on(play):
     assert sorted(key.api_key for key in new.api_keys) == sorted(APIS)
 
 
-def test_groups_are_coordinated_here_and_transactions_nowhere(play):
+def test_groups_are_coordinated_here_and_transactions_nowhere(play: "Play") -> None:
     found = play.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
     assert [(each.key, each.node_id, each.host, each.port, each.error_code) for each in found] == [
         ("g", 1, "here", 9092, Code.NONE),
@@ -281,12 +318,12 @@ def test_groups_are_coordinated_here_and_transactions_nowhere(play):
     )
 
 
-def test_settings_are_described_by_name(kit):
+def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
     play = kit.Play(num_partitions=7)
     config = CreatableTopicConfig(name="retention.ms", value="1000")
     created(play, "t", configs=(config,))
 
-    def settings(kind, name, *keys):
+    def settings(kind: int, name: str, *keys: str) -> tuple[int, list[tuple[str, str, int]]]:
         resource = DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=keys or None
         )
@@ -309,7 +346,7 @@ def test_settings_are_described_by_name(kit):
     assert settings(8, "1")[0] == Code.INVALID_REQUEST
 
 
-def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play):
+def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play: "Play") -> None:
     play.create("t")
     topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
     ticket = play.ask(CreateTopicsRequest(topics=(topic,)))

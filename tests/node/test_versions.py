@@ -1,5 +1,7 @@
 """Every API answers in every version that it is listed in."""
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from apportion.errors import Code
@@ -32,8 +34,11 @@ from apportion.wire.messages.offset_for_leader_epoch import (
 )
 from apportion.wire.table import APIS, api_of
 
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, Play
 
-def real_requests(topic_id):
+
+def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
     """One request of each API that is about the topic `t` or the group `g`, and goes well."""
     place = ListOffsetsPartition(partition_index=0, timestamp=-1)
     epoch = OffsetForLeaderPartition(partition=0, leader_epoch=0)
@@ -72,7 +77,9 @@ def real_requests(topic_id):
     ("kind", "version"),
     [(kind, version) for kind in real_requests(bytes(16)) for version in api_of(kind).versions],
 )
-def test_every_version_answers_a_real_request(play, kit, kind, version):
+def test_every_version_answers_a_real_request(
+    play: "Play", kit: "type[Kit]", kind: type[Any], version: int
+) -> None:
     requests = real_requests(play.create("t"))
     play.call(kit.produce("t", kit.batch(b"a")), 12)
     play.call(requests[OffsetCommitRequest], 9)
@@ -81,7 +88,7 @@ def test_every_version_answers_a_real_request(play, kit, kind, version):
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_every_version_fetches(play, version):
+def test_every_version_fetches(play: "Play", version: int) -> None:
     topic_id = play.create("t")
     place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
     answer = play.call(
@@ -94,7 +101,9 @@ def test_every_version_fetches(play, version):
 @pytest.mark.parametrize(
     ("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions]
 )
-def test_every_api_answers_an_empty_request_in_every_version(play, key, version):
+def test_every_api_answers_an_empty_request_in_every_version(
+    play: "Play", key: int, version: int
+) -> None:
     request = APIS[key].request()
     ticket = play.ask(request, version)
     play.flush()

@@ -20,8 +20,8 @@ class Company:
         self, tasks: Tasks, consumers: dict[str, int], tags: dict[str, dict[str, str]] | None = None
     ) -> None:
         self.tasks = tasks
-        self.consumers = dict(consumers)
-        self.tags = dict(tags or {})
+        self.consumers: dict[str, int] = dict(consumers)
+        self.tags: dict[str, dict[str, str]] = dict(tags or {})
         self.lag: dict[tuple[str, int], int] = {}
         self.runs: dict[tuple[str, int], bool] = {}
 

@@ -1,11 +1,15 @@
 """A Streams leader in a test: the subscriptions it reads, and a cluster that answers it."""
 
+from collections.abc import Generator
+from typing import Any
+
 from apportion.errors import Unanswerable
 from apportion.streams.leader import LeaderSettings, assign_as_leader
 from apportion.streams.metadata.model import SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import RELEASES
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
+from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
@@ -19,7 +23,13 @@ LINES = topology_of([{"sources": ["lines"]}])
 STATE = topology_of([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
 
 
-def subscription(process, version=11, owned=(), sums=None, **rest):
+def subscription(
+    process: Any,
+    version: int = 11,
+    owned: range | list[int] | tuple[int, ...] = (),
+    sums: Any = None,
+    **rest: Any,
+) -> ConsumerMetadata:
     info = SubscriptionInfo(
         version,
         version if version > 2 else -1,
@@ -30,11 +40,17 @@ def subscription(process, version=11, owned=(), sums=None, **rest):
     return ConsumerMetadata(info, tuple(TopicPartition("lines", number) for number in owned))
 
 
-def run_queries(plan, *, made=None, ends=None, queries=None):
+def run_queries(
+    plan: Generator[Any, Any, Any],
+    *,
+    made: Any = None,
+    ends: dict[TopicPartition, int] | None = None,
+    queries: Any = None,
+) -> Any:
     """The plan; `made` is what topics are found to have, `ends` says offsets: None: nobody
     answers.
     """
-    answer = None
+    answer: Any = None
     try:
         while True:
             question = (
@@ -58,17 +74,25 @@ def run_queries(plan, *, made=None, ends=None, queries=None):
 
 
 def lead(
-    topology, subscriptions, *, existing=None, member="a", wall_ms=1_000, settings=None, **known
-):
-    leader = LeaderSettings(member, topology, **({"release": RELEASES["4.3"]} | (settings or {})))
+    topology: Topology,
+    subscriptions: Any,
+    *,
+    existing: Any = None,
+    member: str = "a",
+    wall_ms: int = 1_000,
+    settings: dict[str, Any] | None = None,
+    **known: Any,
+) -> Any:
+    defaults: dict[str, Any] = {"release": RELEASES["4.3"]}
+    leader = LeaderSettings(member, topology, **(defaults | (settings or {})))
     return run_queries(
         assign_as_leader(leader, existing or {"lines": 4}, subscriptions, wall_ms), **known
     )
 
 
-def lines(*numbers):
+def lines(*numbers: int) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("lines", number) for number in numbers)
 
 
-def tasks(*numbers):
+def tasks(*numbers: int) -> tuple[TaskId, ...]:
     return tuple(TaskId(0, number) for number in numbers)

@@ -25,7 +25,7 @@ PARTITIONS = st.lists(st.builds(TopicPartition, NAMES, NUMBERS), max_size=4, uni
 HOSTS = st.dictionaries(st.builds(HostInfo, NAMES, NUMBERS), PARTITIONS, max_size=3)
 
 
-def tasks(version):
+def tasks(version: int) -> st.SearchStrategy[Any]:
     """Tasks that the version can say."""
     return st.builds(
         TaskId,
@@ -35,7 +35,7 @@ def tasks(version):
     )
 
 
-def subscriptions(version):
+def subscriptions(version: int) -> st.SearchStrategy[Any]:
     """Subscriptions in that version, which may hold more than it can say."""
     return st.builds(
         SubscriptionInfo,
@@ -50,7 +50,7 @@ def subscriptions(version):
     )
 
 
-def assignments(version):
+def assignments(version: int) -> st.SearchStrategy[Any]:
     """Assignments in that version, which may hold more than it can say."""
     return st.builds(
         AssignmentInfo,
@@ -67,7 +67,7 @@ def assignments(version):
 
 def heard_subscription(said: SubscriptionInfo) -> SubscriptionInfo:
     """What its version leaves of a subscription."""
-    left_out = {
+    left_out: dict[str, Any] = {
         "supported": -1 if said.used < 3 else said.supported,
         "endpoint": "" if said.used < 2 else said.endpoint,
         "unique": 0 if said.used < 8 else said.unique,

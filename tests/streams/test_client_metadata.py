@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ from apportion.streams.task_assignment.client_metadata import (
     index_tasks,
     task_arrays,
 )
+from apportion.streams.task_assignment.client_states import ClientStates
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
@@ -28,11 +31,11 @@ NUMBERS = index_tasks(TOPOLOGY.tasks({"x": 2, "y": 2}))
 END = np.array([0, 0, 100, 50], np.int64)
 
 
-def info(process, sums=None, **rest):
+def info(process: bytes, sums: dict[TaskId, int] | None = None, **rest: Any) -> SubscriptionInfo:
     return SubscriptionInfo(11, 11, process, offset_sums=sums or {}, **rest)
 
 
-def rows(crew):
+def rows(crew: ClientStates) -> list[tuple[int, int, int, bool]]:
     return list(
         zip(
             crew.process.tolist(),
@@ -44,15 +47,15 @@ def rows(crew):
     )
 
 
-def prior(crew):
+def prior(crew: ClientStates) -> list[tuple[int, int]]:
     return [
-        (process, task)
+        (int(process), int(task))
         for process, task, was in zip(crew.process, crew.task, crew.previously_active, strict=True)
         if was
     ]
 
 
-def test_consumers_with_one_process_id_are_threads_of_one_process():
+def test_consumers_with_one_process_id_are_threads_of_one_process() -> None:
     said = {
         "b-1": ConsumerMetadata(info(B, endpoint="host:80", tags={"zone": "east"})),
         "a-2": ConsumerMetadata(info(A)),
@@ -67,7 +70,7 @@ def test_consumers_with_one_process_id_are_threads_of_one_process():
     )
 
 
-def test_what_a_process_lacks_of_a_task_follows_from_its_offsets():
+def test_what_a_process_lacks_of_a_task_follows_from_its_offsets() -> None:
     said = {
         "a": ConsumerMetadata(info(A, {TaskId(1, 0): RUNNING, TaskId(1, 1): 45, TaskId(7, 7): 3})),
         "b": ConsumerMetadata(info(B, {TaskId(1, 0): OFFSET_UNKNOWN, TaskId(1, 1): 51})),
@@ -77,7 +80,7 @@ def test_what_a_process_lacks_of_a_task_follows_from_its_offsets():
     assert crew.consumer_counts.tolist() == [1, 1]
 
 
-def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
+def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts() -> None:
     said = {
         "a1": ConsumerMetadata(info(A, {TaskId(1, 0): 10})),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 90})),
@@ -87,7 +90,7 @@ def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
     ]
 
 
-def test_who_owns_a_task_without_state_runs_it():
+def test_who_owns_a_task_without_state_runs_it() -> None:
     said = {
         "a": ConsumerMetadata(
             info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0))
@@ -98,7 +101,7 @@ def test_who_owns_a_task_without_state_runs_it():
     ]
 
 
-def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
+def test_who_owns_a_task_and_still_restores_it_has_what_it_says() -> None:
     said = {
         "a": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}),
@@ -110,7 +113,7 @@ def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
     assert prior(crew) == [(0, 2), (0, 3)]
 
 
-def test_what_one_thread_restores_its_process_has_to_run():
+def test_what_one_thread_restores_its_process_has_to_run() -> None:
     said = {
         "a1": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)
@@ -122,7 +125,7 @@ def test_what_one_thread_restores_its_process_has_to_run():
     assert prior(crew) == [(0, 3)]
 
 
-def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it():
+def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it() -> None:
     said = {
         "a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned_partitions=(TopicPartition("y", 1),))
     }
@@ -131,14 +134,14 @@ def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it():
     ]
 
 
-def test_who_speaks_a_version_from_the_future_runs_what_it_owns():
+def test_who_speaks_a_version_from_the_future_runs_what_it_owns() -> None:
     said = {"a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))}
     assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
         (0, 3, 0, True)
     ]
 
 
-def test_a_sum_that_is_no_offset_is_nothing():
+def test_a_sum_that_is_no_offset_is_nothing() -> None:
     said = {"a": ConsumerMetadata(info(A, {TaskId(1, 0): -(2**63), TaskId(1, 1): -4}))}
     assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
         (0, 2, 100, False),
@@ -146,7 +149,7 @@ def test_a_sum_that_is_no_offset_is_nothing():
     ]
 
 
-def test_tasks_are_arrays_in_order_of_their_ids():
+def test_tasks_are_arrays_in_order_of_their_ids() -> None:
     tasks = task_arrays(NUMBERS, END)
     assert [array.tolist() for array in tasks] == [
         [0, 0, 1, 1],
@@ -173,5 +176,7 @@ def test_tasks_are_arrays_in_order_of_their_ids():
         ("h" * 70_000 + ":1", None),
     ],
 )
-def test_an_endpoint_is_what_kafkas_clients_read_in_it(endpoint, host):
+def test_an_endpoint_is_what_kafkas_clients_read_in_it(
+    endpoint: str, host: HostInfo | None
+) -> None:
     assert host_or_none(endpoint) == host

@@ -2,6 +2,9 @@
 raise DecodeError.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,20 +44,20 @@ ONE = TaskId(0, 1)
 
 
 @VERSIONS
-def test_a_subscription_comes_back_as_its_version_says_it(version):
+def test_a_subscription_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(subscriptions(version))
-    def comes_back(info):
+    def comes_back(info: SubscriptionInfo) -> None:
         assert decode_subscription(encode_subscription(info)) == heard_subscription(info)
 
     comes_back()
 
 
 @VERSIONS
-def test_an_assignment_comes_back_as_its_version_says_it(version):
+def test_an_assignment_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(assignments(version))
-    def comes_back(info):
+    def comes_back(info: AssignmentInfo) -> None:
         assert decode_assignment(encode_assignment(info)) == heard_assignment(info)
 
     comes_back()
@@ -62,10 +65,15 @@ def test_an_assignment_comes_back_as_its_version_says_it(version):
 
 @VERSIONS
 @BOTH
-def test_metadata_cut_anywhere_is_a_decode_error(version, values, encode, decode):
+def test_metadata_cut_anywhere_is_a_decode_error(
+    version: int,
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(version))
-    def ends_too_soon(info):
+    def ends_too_soon(info: AssignmentInfo | SubscriptionInfo) -> None:
         frame = encode(info)
         for end in range(len(frame)):
             with pytest.raises(DecodeError):
@@ -76,10 +84,15 @@ def test_metadata_cut_anywhere_is_a_decode_error(version, values, encode, decode
 
 @VERSIONS
 @BOTH
-def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, decode):
+def test_damaged_metadata_decodes_or_is_a_decode_error(
+    version: int,
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=60))
     @given(values(version), st.data())
-    def does_not_crash(info, data):
+    def does_not_crash(info: AssignmentInfo | SubscriptionInfo, data: st.DataObject) -> None:
         frame = bytearray(encode(info))
         for _ in range(data.draw(st.integers(1, 4))):
             frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(
@@ -96,10 +109,15 @@ def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, 
 
 @VERSIONS
 @BOTH
-def test_noise_after_a_version_decodes_or_is_a_decode_error(version, values, encode, decode):
+def test_noise_after_a_version_decodes_or_is_a_decode_error(
+    version: int,
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(QUICK)
     @given(st.binary(max_size=80))
-    def does_not_crash(noise):
+    def does_not_crash(noise: bytes) -> None:
         try:
             decode(version.to_bytes(4) + b"\0\0\0\x0b" * (version > 2) + noise)
         except DecodeError:
@@ -110,20 +128,29 @@ def test_noise_after_a_version_decodes_or_is_a_decode_error(version, values, enc
 
 @VERSIONS
 @BOTH
-def test_what_follows_the_end_is_left_alone(version, values, encode, decode):
+def test_what_follows_the_end_is_left_alone(
+    version: int,
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(version))
-    def is_left_alone(info):
+    def is_left_alone(info: AssignmentInfo | SubscriptionInfo) -> None:
         assert decode(encode(info) + b"more") == decode(encode(info))
 
     is_left_alone()
 
 
 @BOTH
-def test_metadata_from_the_future_says_only_its_versions(values, encode, decode):
+def test_metadata_from_the_future_says_only_its_versions(
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(QUICK)
     @given(values(LATEST + 1))
-    def says_only_versions(info):
+    def says_only_versions(info: AssignmentInfo | SubscriptionInfo) -> None:
         frame = encode(info)
         assert decode(frame) == FutureInfo(LATEST + 1, info.supported)
         assert decode(frame[:8]) == FutureInfo(LATEST + 1, info.supported)
@@ -133,27 +160,35 @@ def test_metadata_from_the_future_says_only_its_versions(values, encode, decode)
 
 
 @BOTH
-def test_an_old_reader_takes_a_newer_version_for_the_future(values, encode, decode):
+def test_an_old_reader_takes_a_newer_version_for_the_future(
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(QUICK)
     @given(values(5))
-    def is_the_future(info):
+    def is_the_future(info: AssignmentInfo | SubscriptionInfo) -> None:
         assert decode(encode(info), latest=4) == FutureInfo(5, info.supported)
 
     is_the_future()
 
 
 @BOTH
-def test_a_reader_of_version_1_finds_one_version_number_in_version_2(values, encode, decode):
+def test_a_reader_of_version_1_finds_one_version_number_in_version_2(
+    values: Callable[..., st.SearchStrategy[Any]],
+    encode: Callable[..., bytes],
+    decode: Callable[..., Any],
+) -> None:
     @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(2))
-    def finds_one(info):
+    def finds_one(info: AssignmentInfo | SubscriptionInfo) -> None:
         assert decode(encode(info), latest=1) == FutureInfo(2, NO_VERSION)
 
     finds_one()
 
 
-def test_equal_values_are_equal_bytes_whatever_their_order():
-    def values(step):
+def test_equal_values_are_equal_bytes_whatever_their_order() -> None:
+    def values(step: int) -> tuple[bytes, bytes]:
         sums = {TaskId(1, 0): 5, TaskId(0, 2): RUNNING, TaskId(0, 2, "a"): 7, TaskId(0, 10): 8}
         hosts = {
             HostInfo("b", 1): (TopicPartition("t", 1),),
@@ -173,7 +208,7 @@ def test_equal_values_are_equal_bytes_whatever_their_order():
     assert values(1) == values(-1)
 
 
-def test_a_topology_without_a_name_may_be_said_as_an_empty_name():
+def test_a_topology_without_a_name_may_be_said_as_an_empty_name() -> None:
     said = encode_subscription(SubscriptionInfo(used=10, supported=10, offset_sums={ONE: 5}))
     empty = said.replace(b"\xff\xff", b"\0\0")
     assert decode_subscription(empty) == decode_subscription(said)
@@ -247,7 +282,9 @@ PROCESS = bytes(16)
         ),
     ],
 )
-def test_what_is_wrong_with_a_subscription_is_said_with_the_field(frame, sentence):
+def test_what_is_wrong_with_a_subscription_is_said_with_the_field(
+    frame: bytes, sentence: str
+) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_subscription(frame)
     assert str(caught.value) == sentence
@@ -301,7 +338,9 @@ HOST = b"\0\1h" + numbers(80)
         ),
     ],
 )
-def test_what_is_wrong_with_an_assignment_is_said_with_the_field(frame, sentence):
+def test_what_is_wrong_with_an_assignment_is_said_with_the_field(
+    frame: bytes, sentence: str
+) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_assignment(frame)
     assert str(caught.value) == sentence
@@ -346,7 +385,7 @@ def test_what_is_wrong_with_an_assignment_is_said_with_the_field(frame, sentence
         ),
     ],
 )
-def test_what_cannot_be_said_is_refused(info, sentence):
+def test_what_cannot_be_said_is_refused(info: Any, sentence: str) -> None:
     with pytest.raises(EncodeError) as caught:
         (encode_subscription if isinstance(info, SubscriptionInfo) else encode_assignment)(info)
     assert str(caught.value) == sentence

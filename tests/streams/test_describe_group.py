@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +31,7 @@ ONE, TWO = bytes(15) + b"\1", bytes(15) + b"\2"
 PROBING_MS = 1_800_000_000_000
 
 
-def said(used=11, supported=11, **more):
+def said(used: int = 11, supported: int = 11, **more: Any) -> bytes:
     """What a member sends when it joins."""
     info = SubscriptionInfo(used, supported if used > 2 else -1, **more)
     return encode(
@@ -36,7 +39,7 @@ def said(used=11, supported=11, **more):
     )
 
 
-def told(partitions=(), used=11, **more):
+def told(partitions: Sequence[int] = (), used: int = 11, **more: Any) -> bytes:
     """What a member is sent, with these partitions of topic t."""
     gives = (words.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),)
     info = AssignmentInfo(used, used if used > 2 else -1, **more)
@@ -47,28 +50,30 @@ def told(partitions=(), used=11, **more):
     )
 
 
-def shown(name, subscription, assignment, instance_id=None):
+def shown(
+    name: str, subscription: bytes, assignment: bytes, instance_id: str | None = None
+) -> MemberDescription:
     return MemberDescription(
         f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment
     )
 
 
-def t(*partitions):
+def t(*partitions: int) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("t", each) for each in partitions)
 
 
-def tasks(*numbers):
+def tasks(*numbers: tuple[int, int]) -> tuple[TaskId, ...]:
     return tuple(TaskId(*each) for each in numbers)
 
 
-def copies(*numbers):
+def copies(*numbers: tuple[int, int]) -> dict[TaskId, tuple[TopicPartition, ...]]:
     return {task: t(task.partition) for task in tasks(*numbers)}
 
 
-def test_consumers_of_a_process_are_shown_as_one():
+def test_consumers_of_a_process_are_shown_as_one() -> None:
     sums = {TaskId(0, 0): 7, TaskId(0, 1): RUNNING, TaskId(0, 2): OFFSET_UNKNOWN}
     more = {TaskId(0, 0): 9, TaskId(0, 1): 5, TaskId(0, 2): OFFSET_UNKNOWN}
-    same = {"process_id": ONE, "endpoint": "here:1", "tags": {"zone": "a"}}
+    same: dict[str, Any] = {"process_id": ONE, "endpoint": "here:1", "tags": {"zone": "a"}}
     members = (
         shown("b", said(offset_sums=more, **same), told((2, 0), active=tasks((0, 0), (0, 2)))),
         shown(
@@ -98,7 +103,7 @@ def test_consumers_of_a_process_are_shown_as_one():
     assert portrait.partitions == t(0, 1, 2)
 
 
-def test_a_task_with_two_source_partitions_is_one_task():
+def test_a_task_with_two_source_partitions_is_one_task() -> None:
     blob = encode(
         words.ConsumerProtocolAssignment(
             assigned_partitions=(
@@ -112,7 +117,7 @@ def test_a_task_with_two_source_partitions_is_one_task():
     assert process.active == {TaskId(0, 0): (TopicPartition("t", 0), TopicPartition("u", 0))}
 
 
-def test_of_versions_1_and_2_nothing_supported_is_known():
+def test_of_versions_1_and_2_nothing_supported_is_known() -> None:
     portrait = describe_group(
         [
             shown("a", said(1), told((0,), 1, active=tasks((0, 0)))),
@@ -126,14 +131,14 @@ def test_of_versions_1_and_2_nothing_supported_is_known():
     assert portrait.standby_kind is StandbyKind.EITHER
 
 
-def test_the_consumer_that_understands_least_speaks_for_its_process():
+def test_the_consumer_that_understands_least_speaks_for_its_process() -> None:
     members = [shown("a", said(8, 11), told()), shown("b", said(8, 8), told())]
     assert [process.versions for process in describe_group(members).processes] == [
         MetadataVersions(8, 8)
     ]
 
 
-def test_of_a_member_from_the_future_the_versions_are_read():
+def test_of_a_member_from_the_future_the_versions_are_read() -> None:
     portrait = describe_group(
         [
             shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))),
@@ -174,7 +179,9 @@ def test_of_a_member_from_the_future_the_versions_are_read():
         ),
     ],
 )
-def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assignment, unread):
+def test_who_cannot_be_read_is_named_and_the_others_are_shown(
+    subscription: bytes, assignment: bytes, unread: tuple[str, ...] | None
+) -> None:
     broken = shown("a", subscription, assignment)
     whole = shown("b", said(process_id=TWO), told((3,), active=tasks((0, 3))))
     portrait = describe_group([broken, whole])
@@ -188,7 +195,7 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assi
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
-def test_no_bytes_break_a_portrait(subscription, assignment):
+def test_no_bytes_break_a_portrait(subscription: bytes, assignment: bytes) -> None:
     (process,) = describe_group([shown("a", subscription, assignment)]).processes
     assert [each.description.client_id for each in process.consumers] == ["a"]
 
@@ -198,11 +205,12 @@ def test_no_bytes_break_a_portrait(subscription, assignment):
         lambda version: st.tuples(subscriptions(version), assignments(version))
     )
 )
-def test_whatever_can_be_said_is_shown(pair):
+def test_whatever_can_be_said_is_shown(pair: tuple[SubscriptionInfo, AssignmentInfo]) -> None:
     subscription, assignment = pair
     said = encode(words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription)))
     told = encode(words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment)))
     (process,) = describe_group([shown("a", said, told)]).processes
+    assert process.versions is not None
     assert (process.process_id, process.versions.used) == (
         subscription.process_id,
         subscription.used,
@@ -213,7 +221,13 @@ def test_whatever_can_be_said_is_shown(pair):
     )
 
 
-def pair(next_ms, one, two, tags=None, used=11):
+def pair(
+    next_ms: int | None,
+    one: tuple[list[tuple[int, int]], list[tuple[int, int]]],
+    two: tuple[list[tuple[int, int]], list[tuple[int, int]]],
+    tags: dict[str, str] | None = None,
+    used: int = 11,
+) -> StandbyKind:
     """Two processes with active tasks and copies: what their copies are."""
     ids = {ONE: one, TWO: two}
     blobs = []
@@ -234,7 +248,9 @@ def pair(next_ms, one, two, tags=None, used=11):
     ).standby_kind
 
 
-WITH_A_BARE_TASK = (([(1, 0), (1, 1)], []), ([(1, 2)], [(1, 0)]))
+WITH_A_BARE_TASK: tuple[
+    tuple[list[tuple[int, int]], list[Any]], tuple[list[tuple[int, int]], list[tuple[int, int]]]
+] = (([(1, 0), (1, 1)], []), ([(1, 2)], [(1, 0)]))
 WITH_A_COPY_OF_EACH = (([(1, 0)], [(1, 1)]), ([(1, 1)], [(1, 0)]))
 
 
@@ -251,23 +267,31 @@ WITH_A_COPY_OF_EACH = (([(1, 0)], [(1, 1)]), ([(1, 1)], [(1, 0)]))
         (PROBING_MS, (([(0, 0)], []), ([(1, 0)], [])), {}, StandbyKind.EITHER),
     ],
 )
-def test_copies_are_named_where_it_is_certain_what_they_are(next_ms, processes, more, found):
+def test_copies_are_named_where_it_is_certain_what_they_are(
+    next_ms: int | None,
+    processes: tuple[
+        tuple[list[tuple[int, int]], list[tuple[int, int]]],
+        tuple[list[tuple[int, int]], list[tuple[int, int]]],
+    ],
+    more: dict[str, Any],
+    found: StandbyKind,
+) -> None:
     assert pair(next_ms, *processes, **more) is found
 
 
-def test_the_earliest_next_rebalance_counts():
+def test_the_earliest_next_rebalance_counts() -> None:
     members = [shown(str(at), said(), told(next_rebalance_ms=at)) for at in (None, PROBING_MS, 9)]
     assert describe_group(members).next_rebalance_ms == 9
 
 
-def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read():
+def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read() -> None:
     ran = said(offset_sums={TaskId(0, 1): RUNNING, TaskId(0, 0): RUNNING, TaskId(0, 2): 4})
     member = shown("a", ran, told((0,), active=tasks((0, 0))))
     assert describe_group([member]).unowned == (TaskId(0, 1),)
     assert describe_group([member, shown("b", said(), b"")]).unowned == ()
 
 
-def test_while_the_broker_tells_nothing_members_are_there_by_name():
+def test_while_the_broker_tells_nothing_members_are_there_by_name() -> None:
     portrait = describe_without_metadata([shown("b", b"", told()), shown("a", b"", b"", "seat")])
     assert [
         (each.process_id, each.name, each.versions, each.active) for each in portrait.processes

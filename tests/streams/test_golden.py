@@ -3,7 +3,9 @@ and written the same.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from apportion.streams.metadata.codec import (
     encode_assignment,
     encode_subscription,
 )
-from apportion.streams.metadata.model import LATEST, SubscriptionInfo
+from apportion.streams.metadata.model import LATEST, AssignmentInfo, SubscriptionInfo
 from tests.streams.metadata import heard_assignment, heard_subscription, out_of_json
 
 SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json").read_text())[
@@ -21,7 +23,7 @@ SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json"
 ]
 
 
-def cases():
+def cases() -> Iterator[Any]:
     """(value, bytes as Kafka Streams made them, the same with their entries in order) of each
     sample.
     """
@@ -34,13 +36,15 @@ def cases():
 
 
 @pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
-def test_we_write_the_bytes_of_kafka_streams(value, said, ordered):
+def test_we_write_the_bytes_of_kafka_streams(value: Any, said: bytes, ordered: bytes) -> None:
     encode = encode_subscription if isinstance(value, SubscriptionInfo) else encode_assignment
     assert encode(value).hex() == ordered.hex()
 
 
 @pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
-def test_we_read_the_bytes_of_kafka_streams(value, said, ordered):
+def test_we_read_the_bytes_of_kafka_streams(
+    value: AssignmentInfo | SubscriptionInfo, said: bytes, ordered: bytes
+) -> None:
     if isinstance(value, SubscriptionInfo):
         assert (
             decode_subscription(said) == decode_subscription(ordered) == heard_subscription(value)
@@ -49,7 +53,7 @@ def test_we_read_the_bytes_of_kafka_streams(value, said, ordered):
         assert decode_assignment(said) == heard_assignment(value)
 
 
-def test_every_version_of_both_is_among_the_samples():
+def test_every_version_of_both_is_among_the_samples() -> None:
     said = {
         (type(value).__name__, value.used)
         for value in (out_of_json(row["value"]) for row in SAMPLES)

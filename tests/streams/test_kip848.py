@@ -2,7 +2,7 @@
 topology.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ from apportion.streams.metadata.kip848 import (
 )
 from apportion.wire.codec import read_whole, write
 
-SAID = {
+SAID: dict[str, Any] = {
     "process_id": b"p" * 16,
     "user_endpoint": b"h:1",
     "client_tags": (Kip848ClientTag(key="zone", value="a"),),
@@ -41,7 +41,7 @@ CHANGES = {
 }
 
 
-def test_reasons_and_errors_have_the_numbers_of_the_page():
+def test_reasons_and_errors_have_the_numbers_of_the_page() -> None:
     assert {reason.name: int(reason) for reason in Reason} == {
         "NONE": 0,
         "SHUTDOWN": 1,
@@ -57,14 +57,14 @@ def test_reasons_and_errors_have_the_numbers_of_the_page():
     }
 
 
-def test_member_metadata_has_the_bytes_of_a_flexible_message():
+def test_member_metadata_has_the_bytes_of_a_flexible_message() -> None:
     said = write(Kip848MemberMetadata(**SAID), VERSION)
     lag = bytes([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5])
     assert said == b"p" * 16 + b"\4h:1" + b"\2\5zone\2a\0" + b"t" * 16 + b"\2" + lag + b"\0" + b"\0"
     assert read_whole(Kip848MemberMetadata, VERSION, said) == Kip848MemberMetadata(**SAID)
 
 
-def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
+def test_assignment_metadata_has_the_bytes_of_a_flexible_message() -> None:
     one, two = (
         (Kip848TopicPartitions(topic="a", partitions=(1,)),),
         (Kip848TopicPartitions(topic="b", partitions=(2, 3)),),
@@ -89,7 +89,9 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
 
 @pytest.mark.parametrize("changed", CHANGES)
 @pytest.mark.parametrize("reason", Reason)
-def test_topology_and_lags_change_with_a_reason_and_the_rest_never(changed, reason):
+def test_topology_and_lags_change_with_a_reason_and_the_rest_never(
+    changed: str, reason: Reason
+) -> None:
     before, now = (
         Kip848MemberMetadata(**SAID),
         Kip848MemberMetadata(**SAID | {changed: CHANGES[changed]}),
@@ -100,7 +102,7 @@ def test_topology_and_lags_change_with_a_reason_and_the_rest_never(changed, reas
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_a_member_may_always_say_the_same_again(reason):
+def test_a_member_may_always_say_the_same_again(reason: Reason) -> None:
     assert is_allowed_update(Kip848MemberMetadata(**SAID), Kip848MemberMetadata(**SAID), reason)
 
 
@@ -112,7 +114,9 @@ PARTS = st.recursive(
 
 
 @given(PARTS, PARTS)
-def test_only_equal_topologies_have_the_same_hash(one, other):
+def test_only_equal_topologies_have_the_same_hash(
+    one: bytes | tuple[Any, ...] | None, other: Any
+) -> None:
     assert len(topology_hash(one)) == 16
     assert (topology_hash(one) == topology_hash(other)) == (one == other)
 
@@ -129,11 +133,13 @@ def test_only_equal_topologies_have_the_same_hash(one, other):
         (("n",), (None,)),
     ],
 )
-def test_topologies_that_look_alike_have_other_hashes(one, other):
+def test_topologies_that_look_alike_have_other_hashes(
+    one: tuple[int | str | tuple[str, ...], ...], other: tuple[Any, ...]
+) -> None:
     assert topology_hash(one) != topology_hash(other)
 
 
-def test_a_topology_of_named_parts_has_the_hash_of_its_parts_in_every_process():
+def test_a_topology_of_named_parts_has_the_hash_of_its_parts_in_every_process() -> None:
     class Subtopology(NamedTuple):
         sources: tuple[str, ...]
         changelogs: tuple[str, ...]

@@ -1,5 +1,7 @@
 """What a Streams leader asks the cluster, and what it sends when it cannot assign."""
 
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
@@ -18,13 +20,14 @@ from apportion.streams.metadata.releases import RELEASES
 from apportion.streams.queries import FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 from tests.streams.leading import LINES, STATE, WORDS, lead, lines, subscription, tasks
 
 
-def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need():
-    queries = []
+def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need() -> None:
+    queries: list[Any] = []
     lead(WORDS, {"a": subscription("a")}, ends={}, queries=queries)
     made, ends = queries
     assert [(topic.name, topic.partitions) for topic in made.topics] == [
@@ -39,8 +42,8 @@ def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need
     assert queries == []
 
 
-def test_of_a_source_that_serves_as_a_changelog_it_asks_what_is_committed():
-    queries = []
+def test_of_a_source_that_serves_as_a_changelog_it_asks_what_is_committed() -> None:
+    queries: list[Any] = []
     lead(
         topology_of([{"sources": ["lines"], "changelogs": ["lines"]}]),
         {"a": subscription("a")},
@@ -50,7 +53,7 @@ def test_of_a_source_that_serves_as_a_changelog_it_asks_what_is_committed():
     assert queries == [FetchCommittedOffsets(lines(0, 1, 2, 3))]
 
 
-def test_hosts_hear_where_partitions_are_active_and_standby():
+def test_hosts_hear_where_partitions_are_active_and_standby() -> None:
     subscriptions = {
         "a": subscription("a", endpoint="one:1"),
         "b": subscription("b", endpoint="two:2"),
@@ -71,7 +74,7 @@ def test_hosts_hear_where_partitions_are_active_and_standby():
     assert all(share.info.active_hosts == info.active_hosts for share in plan.assignments.values())
 
 
-def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
+def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again() -> None:
     subscriptions = {
         "a": subscription("a", sums=dict.fromkeys(tasks(0, 1, 2, 3), RUNNING)),
         "b": subscription("b", sums={TaskId(0, 0): OFFSET_UNKNOWN}),
@@ -120,8 +123,8 @@ def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
     ],
 )
 def test_topics_that_do_not_fit_give_everybody_nothing_and_the_reason(
-    topology, existing, made, error, why
-):
+    topology: Topology, existing: Any, made: dict[str, int], error: AssignorError, why: str
+) -> None:
     plan = lead(
         topology,
         {"a": subscription("a"), "b": subscription("b", version=9)},
@@ -135,7 +138,7 @@ def test_topics_that_do_not_fit_give_everybody_nothing_and_the_reason(
     assert why in plan.notes[0]
 
 
-def test_one_that_asks_for_a_shutdown_is_heard_by_all():
+def test_one_that_asks_for_a_shutdown_is_heard_by_all() -> None:
     plan = lead(
         LINES,
         {"a": subscription("a"), "b": subscription("b", error=AssignorError.SHUTDOWN_REQUESTED)},
@@ -145,7 +148,7 @@ def test_one_that_asks_for_a_shutdown_is_heard_by_all():
     )
 
 
-def test_two_processes_at_one_endpoint_are_one_place_for_queries():
+def test_two_processes_at_one_endpoint_are_one_place_for_queries() -> None:
     subscriptions = {name: subscription(name, endpoint="one:1") for name in "abc"}
     plan = lead(
         STATE,
@@ -159,7 +162,7 @@ def test_two_processes_at_one_endpoint_are_one_place_for_queries():
     assert len(plan.assignments["a"].info.standby_hosts[HostInfo("one", 1)]) == 4
 
 
-def test_topics_that_could_not_be_made_are_asked_for_again():
+def test_topics_that_could_not_be_made_are_asked_for_again() -> None:
     asking = assign_as_leader(
         LeaderSettings("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": subscription("a")}, 0
     )
@@ -171,7 +174,7 @@ def test_topics_that_could_not_be_made_are_asked_for_again():
     )
 
 
-def test_topics_that_may_not_be_made_are_told_to_everybody():
+def test_topics_that_may_not_be_made_are_told_to_everybody() -> None:
     asking = assign_as_leader(
         LeaderSettings("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": subscription("a")}, 0
     )
@@ -186,7 +189,7 @@ def test_topics_that_may_not_be_made_are_told_to_everybody():
     )
 
 
-def test_members_from_the_future_get_tasks_as_one_process():
+def test_members_from_the_future_get_tasks_as_one_process() -> None:
     subscriptions = {
         "a": subscription("a"),
         "x": ConsumerMetadata(FutureInfo(12, 12)),
@@ -201,7 +204,7 @@ def test_members_from_the_future_get_tasks_as_one_process():
     }
 
 
-def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version():
+def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version() -> None:
     subscriptions = {"a": subscription("a", version=3), "x": ConsumerMetadata(FutureInfo(12, 12))}
     plan = lead(LINES, subscriptions, settings={"release": RELEASES["2.0"]})
     assert plan.assignments == {
@@ -210,7 +213,7 @@ def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version():
     }
 
 
-def test_who_cannot_be_led_together_is_told_of_an_error_in_the_oldest_version():
+def test_who_cannot_be_led_together_is_told_of_an_error_in_the_oldest_version() -> None:
     plan = lead(
         LINES, {"a": subscription("a", version=2), "x": ConsumerMetadata(FutureInfo(12, 12))}
     )

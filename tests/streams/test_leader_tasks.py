@@ -1,5 +1,7 @@
 """Which tasks a Streams leader gives to each consumer, and which it withholds."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +19,13 @@ RESTORING = dict.fromkeys(tasks(0, 1, 2, 3), 3)
 ENDS = {TopicPartition("g-changelog", number): 1_000_000 for number in range(4)}
 
 
-def test_a_lone_member_is_told_the_task_of_each_of_its_partitions():
+def test_a_lone_member_is_told_the_task_of_each_of_its_partitions() -> None:
     assert lead(LINES, {"a": subscription("a")}) == GroupAssignment(
         {"a": ConsumerAssignment(lines(0, 1, 2, 3), AssignmentInfo(11, 11, tasks(0, 1, 2, 3)))}
     )
 
 
-def test_a_task_with_two_sources_is_named_for_each_of_its_partitions():
+def test_a_task_with_two_sources_is_named_for_each_of_its_partitions() -> None:
     both = topology_of([{"sources": ["lines", "other"]}])
     plan = lead(both, {"a": subscription("a")}, existing={"lines": 2, "other": 1})
     assert plan.assignments["a"] == ConsumerAssignment(
@@ -32,7 +34,7 @@ def test_a_task_with_two_sources_is_named_for_each_of_its_partitions():
     )
 
 
-def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once():
+def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once() -> None:
     plan = lead(LINES, {"a": subscription("a", owned=(0, 1, 2, 3)), "b": subscription("b")})
     assert len(plan.assignments["a"].partitions) == 2
     assert plan.assignments["b"] == ConsumerAssignment(
@@ -41,7 +43,7 @@ def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once():
     assert plan.assignments["a"].info.next_rebalance_ms is None
 
 
-def test_eager_members_own_nothing_so_that_nothing_is_withheld():
+def test_eager_members_own_nothing_so_that_nothing_is_withheld() -> None:
     plan = lead(LINES, {"a": subscription("a", version=2), "b": subscription("b", version=2)})
     assert sorted(
         place for share in plan.assignments.values() for place in share.partitions
@@ -49,7 +51,7 @@ def test_eager_members_own_nothing_so_that_nothing_is_withheld():
     assert {share.info.used for share in plan.assignments.values()} == {2}
 
 
-def test_the_state_of_what_is_withheld_is_kept_as_a_standby():
+def test_the_state_of_what_is_withheld_is_kept_as_a_standby() -> None:
     ends = {TopicPartition("g-changelog", number): 100 for number in range(4)}
     subscriptions = {
         "a": subscription("a", owned=(0, 1, 2, 3)),
@@ -62,7 +64,7 @@ def test_the_state_of_what_is_withheld_is_kept_as_a_standby():
     assert plan.assignments["b"].info.next_rebalance_ms == 0
 
 
-def test_sticky_leaves_a_task_with_who_restores_it_though_another_has_more_of_it():
+def test_sticky_leaves_a_task_with_who_restores_it_though_another_has_more_of_it() -> None:
     subscriptions = {
         "a": subscription("a", owned=(0, 1), sums=dict.fromkeys(tasks(2, 3), 900_000)),
         "b": subscription("b", owned=(2, 3), sums=dict.fromkeys(tasks(0, 1), 900_000)),
@@ -74,7 +76,7 @@ def test_sticky_leaves_a_task_with_who_restores_it_though_another_has_more_of_it
     }
 
 
-def test_two_that_cannot_be_read_and_claim_the_same_keep_nobody_busy():
+def test_two_that_cannot_be_read_and_claim_the_same_keep_nobody_busy() -> None:
     plan = lead(
         LINES,
         {
@@ -89,7 +91,9 @@ def test_two_that_cannot_be_read_and_claim_the_same_keep_nobody_busy():
 
 
 @pytest.mark.parametrize("sums", [{}, RESTORING])
-def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(sums):
+def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(
+    sums: dict[TaskId, int],
+) -> None:
     subscriptions = {
         "a1": subscription("p", owned=range(4), sums=sums),
         "a2": subscription("p", sums=RESTORING),
@@ -104,7 +108,7 @@ def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(sums):
     }
 
 
-def test_a_thread_keeps_what_it_was_given_and_has_said_nothing_of():
+def test_a_thread_keeps_what_it_was_given_and_has_said_nothing_of() -> None:
     subscriptions = {
         "a1": subscription("p"),
         "a2": subscription("p", owned=(0, 1)),
@@ -124,7 +128,7 @@ def test_a_thread_keeps_what_it_was_given_and_has_said_nothing_of():
     assert not kept["b"]
 
 
-def test_members_of_2_4_and_2_5_keep_what_they_own_until_others_have_caught_up():
+def test_members_of_2_4_and_2_5_keep_what_they_own_until_others_have_caught_up() -> None:
     subscriptions = {"a": subscription("a", version=6, owned=range(4)), "b": subscription("b")}
     plan = lead(STATE, subscriptions, ends=ENDS)
     assert {
@@ -149,9 +153,10 @@ def test_members_of_2_4_and_2_5_keep_what_they_own_until_others_have_caught_up()
     st.integers(0, 2),
 )
 def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_another_owns_it(
-    members, standbys
-):
-    subscriptions, free = {}, set(range(6))
+    members: list[tuple[int, set[int], dict[int, int]]], standbys: int
+) -> None:
+    subscriptions: dict[str, Any] = {}
+    free = set(range(6))
     for number, (process, owns, sums) in enumerate(members):
         owned, free = sorted(owns & free), free - owns
         subscriptions[f"m{number}"] = subscription(
@@ -168,7 +173,8 @@ def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_
             "configs": AssignmentConfigs(num_standby_replicas=standbys, acceptable_recovery_lag=10)
         },
     )
-    given_to, roles = {}, {}
+    given_to = {}
+    roles: Any = {}
     for member, share in plan.assignments.items():
         process = subscriptions[member].info.process_id
         for task in {*share.info.active, *share.info.standby}:
@@ -186,7 +192,7 @@ def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_
         share.info.next_rebalance_ms == 0 for share in plan.assignments.values()
     )
     for process in {consumer.info.process_id for consumer in subscriptions.values()}:
-        roles = [
+        shared = [
             task
             for member, consumer in subscriptions.items()
             if consumer.info.process_id == process
@@ -195,10 +201,10 @@ def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_
                 *plan.assignments[member].info.standby,
             )
         ]
-        assert len(roles) == len(set(roles))
+        assert len(shared) == len(set(shared))
 
 
-def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody():
+def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody() -> None:
     plan = lead(LINES, {"a": subscription("a"), "b": ConsumerMetadata(None, lines(0, 1))})
     assert plan.assignments["b"] == ConsumerAssignment(
         (), AssignmentInfo(11, 11, error=AssignorError.ASSIGNMENT_ERROR)
@@ -210,7 +216,9 @@ def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody():
 
 
 @pytest.mark.parametrize("sums", [{}, RESTORING, dict.fromkeys(RESTORING, RUNNING)])
-def test_without_ends_everybody_keeps_what_it_was_given_however_much_of_it_is_restored(sums):
+def test_without_ends_everybody_keeps_what_it_was_given_however_much_of_it_is_restored(
+    sums: dict[TaskId, int],
+) -> None:
     plan = lead(
         STATE,
         {

@@ -16,19 +16,19 @@ from apportion.streams.metadata.releases import Release, VersionNegotiation
 OLD, NEW = 11, 12
 
 
-def of(metadata, manners):
+def of(metadata: int, manners: VersionNegotiation) -> Release:
     """A release that understands so much."""
     return Release("any", metadata, manners, (), eager=True, cooperative=True)
 
 
-def test_a_group_of_one_version_goes_on_with_it():
+def test_a_group_of_one_version_goes_on_with_it() -> None:
     said = {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)}
     assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
     )
 
 
-def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_version():
+def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_version() -> None:
     said = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(NEW, NEW)}
     assert decide_versions(said, of(OLD, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(OLD, OLD), ("b",), (), MetadataVersions(OLD, OLD), upgrade_pending=False
@@ -38,7 +38,7 @@ def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_vers
     ) == NextVersion(OLD, "somebody understands no more than version 11")
 
 
-def test_as_in_kip_268_an_old_leader_answers_members_from_the_future_with_nothing_and_its_version():
+def test_an_old_leader_answers_members_from_the_future_with_its_version_as_in_kip_268() -> None:
     said = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
     assert decide_versions(said, of(3, VersionNegotiation.PROBES)) == VersionDecision(
         MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), upgrade_pending=False
@@ -48,7 +48,7 @@ def test_as_in_kip_268_an_old_leader_answers_members_from_the_future_with_nothin
     ) == NextVersion(3, "the leader understands version 3, not 12")
 
 
-def test_a_new_leader_speaks_the_oldest_version_while_somebody_does():
+def test_a_new_leader_speaks_the_oldest_version_while_somebody_does() -> None:
     said = {
         "a": MetadataVersions(OLD, OLD),
         "b": MetadataVersions(OLD, NEW),
@@ -62,7 +62,7 @@ def test_a_new_leader_speaks_the_oldest_version_while_somebody_does():
     )
 
 
-def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4():
+def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4() -> None:
     said = {"a": MetadataVersions(OLD, NEW), "b": MetadataVersions(NEW, NEW)}
     ruling = decide_versions(said, of(NEW, VersionNegotiation.SHARES))
     assert ruling == VersionDecision(
@@ -76,13 +76,13 @@ def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4():
     ) == NextVersion(NEW, "somebody speaks version 11 yet")
 
 
-def test_a_group_of_which_nobody_can_be_read_is_over():
+def test_a_group_of_which_nobody_can_be_read_is_over() -> None:
     assert decide_versions({}, of(11, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
     )
 
 
-def test_when_the_leader_was_bounced_last_it_alone_triggers_the_last_rebalance_as_in_kip_268():
+def test_a_leader_bounced_last_alone_triggers_the_last_rebalance_as_in_kip_268() -> None:
     said = {
         "a": MetadataVersions(3, 12),
         "b": MetadataVersions(3, 12),
@@ -100,7 +100,7 @@ def test_when_the_leader_was_bounced_last_it_alone_triggers_the_last_rebalance_a
     ) == NextVersion(12, "all understand version 12 now")
 
 
-def test_versions_1_and_2_are_not_probed():
+def test_versions_1_and_2_are_not_probed() -> None:
     said = {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)}
     assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(2), (), (), MetadataVersions(2), upgrade_pending=False
@@ -137,8 +137,8 @@ def test_versions_1_and_2_are_not_probed():
     ],
 )
 def test_members_from_the_future_and_from_before_probing_have_no_leader_in_common(
-    said, latest, manners, why
-):
+    said: dict[str, MetadataVersions], latest: int, manners: VersionNegotiation, why: str
+) -> None:
     with pytest.raises(Refused, match=why) as refusal:
         decide_versions(said, of(latest, manners))
     assert refusal.value.code is Code.INCONSISTENT_GROUP_PROTOCOL
@@ -147,7 +147,7 @@ def test_members_from_the_future_and_from_before_probing_have_no_leader_in_commo
 @pytest.mark.parametrize(
     "spoken", [MetadataVersions(0, 11), MetadataVersions(-3, 11), MetadataVersions(11, 4)]
 )
-def test_versions_that_cannot_be_are_refused_with_the_member(spoken):
+def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVersions) -> None:
     with pytest.raises(
         Refused,
         match=f"'b' speaks metadata version {spoken.used} and says to support {spoken.supported}",
@@ -168,7 +168,9 @@ def test_versions_that_cannot_be_are_refused_with_the_member(spoken):
         ),
     ],
 )
-def test_an_assignment_that_knows_more_than_its_subscription_is_refused(sent, heard, why):
+def test_an_assignment_that_knows_more_than_its_subscription_is_refused(
+    sent: int, heard: MetadataVersions, why: str
+) -> None:
     with pytest.raises(Refused, match=why):
         next_subscription_version(sent, heard, of(11, VersionNegotiation.SHARES))
 
@@ -179,8 +181,8 @@ def test_an_assignment_that_knows_more_than_its_subscription_is_refused(sent, he
     st.integers(0, 5),
 )
 def test_any_group_that_can_probe_comes_to_the_newest_version_that_all_understand(
-    manners, members, leader
-):
+    manners: VersionNegotiation, members: list[tuple[int, int]], leader: int
+) -> None:
     understood = {f"m{number}": latest for number, (_, latest) in enumerate(members)}
     speaks = {f"m{number}": min(first, latest) for number, (first, latest) in enumerate(members)}
     who = f"m{leader % len(members)}"

@@ -8,8 +8,8 @@ from apportion.streams.metadata.releases import (
 )
 
 
-def test_every_release_speaks_the_version_of_its_jar():
-    newest = {}
+def test_every_release_speaks_the_version_of_its_jar() -> None:
+    newest: dict[int, list[str]] = {}
     for name, release in RELEASES.items():
         newest.setdefault(release.newest_version, []).append(name)
     assert newest == {
@@ -47,8 +47,8 @@ def test_every_release_speaks_the_version_of_its_jar():
     ],
 )
 def test_upgrade_from_lowers_the_version_and_makes_members_eager(
-    release, upgrade_from, version, eager
-):
+    release: str, upgrade_from: str | None, version: int, eager: bool
+) -> None:
     found = known_release(release)
     assert (initial_metadata_version(found, upgrade_from), is_eager(found, upgrade_from)) == (
         version,
@@ -78,12 +78,14 @@ def test_upgrade_from_lowers_the_version_and_makes_members_eager(
         ("3.9", "7", "upgrade.from must name a release such as 1.1, not '7'"),
     ],
 )
-def test_an_upgrade_from_that_a_release_does_not_know_is_refused(release, upgrade_from, why):
+def test_an_upgrade_from_that_a_release_does_not_know_is_refused(
+    release: str, upgrade_from: str, why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         initial_metadata_version(known_release(release), upgrade_from)
 
 
-def test_a_release_is_found_by_its_patch_level_too():
+def test_a_release_is_found_by_its_patch_level_too() -> None:
     assert [known_release(name).name for name in ("0.10.0.1", "1.1.x", "4.0.1", "4.3")] == [
         "0.10.0",
         "1.1",

@@ -1,6 +1,7 @@
 """What all task assignors promise, whatever they are asked."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ POLICIES = st.builds(
 
 
 def same(one: TaskAssignment, other: TaskAssignment) -> bool:
-    return all(np.array_equal(mine, yours) for mine, yours in zip(one, other, strict=True))
+    pairs: Any = zip(one, other, strict=True)
+    return all(np.array_equal(mine, yours) for mine, yours in pairs)
 
 
 def roles(shares: TaskAssignment) -> list[tuple[int, int]]:
@@ -50,7 +52,9 @@ def played(
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans())
-def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, policy, tagged):
+def test_every_task_runs_once_and_nobody_has_two_roles_in_one(
+    name: str, random: Random, policy: AssignmentConfigs, tagged: bool
+) -> None:
     company = any_company(random, tags=("zone", "rack") if tagged else ())
     policy = policy._replace(rack_aware_tags=("zone", "rack") if tagged else ())
     shares = played(company, policy, random, name)
@@ -75,24 +79,26 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, poli
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
-def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, policy):
+def test_the_same_question_has_the_same_answer_and_is_not_changed(
+    name: str, random: Random, policy: AssignmentConfigs
+) -> None:
     company = any_company(random)
     played(company, policy, random, name)
     crew = company.crew()
     before = [np.copy(each) for each in (*company.tasks, *crew[:1], *crew[2:])]
     first = TASK_ASSIGNORS[name](company.tasks, crew, policy)
     assert same(first, TASK_ASSIGNORS[name](company.tasks, company.crew(), policy))
-    assert all(
-        np.array_equal(one, other)
-        for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
-    )
+    pairs: Any = zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
+    assert all(np.array_equal(one, other) for one, other in pairs)
 
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans(), st.booleans())
 @example(Random(948), AssignmentConfigs(3, max_warmup_replicas=1), True, False)
 @example(Random(244393), AssignmentConfigs(3, max_warmup_replicas=1), False, False)
-def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
+def test_it_comes_to_rest_and_then_never_changes_again(
+    random: Random, policy: AssignmentConfigs, tagged: bool, forgets: bool
+) -> None:
     company = any_company(random, tags=("zone",) if tagged else ())
     policy = policy._replace(rack_aware_tags=("zone",) if tagged else ())
     shares = played(company, policy, random)
@@ -111,7 +117,9 @@ def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, f
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
-def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, policy):
+def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
+    random: Random, policy: AssignmentConfigs
+) -> None:
     company = any_company(random, alike=random.random() < 0.5)
     shares = played(company, policy, random)
     while shares.needs_probing_rebalance:
@@ -134,7 +142,9 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, po
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
-def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, policy):
+def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
+    random: Random, policy: AssignmentConfigs
+) -> None:
     company = any_company(random)
     shares = played(company, policy, random)
     crew = company.crew()
@@ -150,7 +160,7 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, po
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
-def test_fallback_takes_nothing_from_who_runs_it(random, policy):
+def test_fallback_takes_nothing_from_who_runs_it(random: Random, policy: AssignmentConfigs) -> None:
     company = any_company(random)
     played(company, policy, random)
     crew = company.crew()
@@ -161,7 +171,7 @@ def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     )
 
 
-def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
+def test_one_that_joins_warms_up_within_the_limit_and_then_runs() -> None:
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=0, max_warmup_replicas=1)
     first = high_availability(company.tasks, company.crew(), policy)
@@ -178,7 +188,7 @@ def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
     assert shares.active.tolist() == [2, 2, 0, 1, 0, 1]
 
 
-def test_a_standby_that_is_caught_up_takes_over_at_once():
+def test_a_standby_that_is_caught_up_takes_over_at_once() -> None:
     company = Company(tasks_of((4, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
@@ -192,7 +202,7 @@ def test_a_standby_that_is_caught_up_takes_over_at_once():
     )
 
 
-def test_small_changelogs_move_without_a_warm_up():
+def test_small_changelogs_move_without_a_warm_up() -> None:
     company = Company(tasks_of((4, True)), {"a": 1})
     company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
     company.consumers["b"] = 1
@@ -202,7 +212,7 @@ def test_small_changelogs_move_without_a_warm_up():
     assert (shares.active.tolist(), shares.needs_probing_rebalance) == ([1, 1, 0, 0], False)
 
 
-def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
+def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -> None:
     company = Company(tasks_of((2, True)), {"a": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
@@ -228,7 +238,7 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     )
 
 
-def test_a_standby_that_moves_counts_among_the_warm_ups():
+def test_a_standby_that_moves_counts_among_the_warm_ups() -> None:
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
@@ -248,7 +258,7 @@ def test_a_standby_that_moves_counts_among_the_warm_ups():
     ) == (4, [2, 2, 2], [2, 2, 2])
 
 
-def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up():
+def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up() -> None:
     company = Company(tasks_of((2, True)), {"a": 1, "b": 1})
     company.lag = {("a", 0): 30_000, ("a", 1): 20_000}
     shares = high_availability(
@@ -265,7 +275,7 @@ def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_
     )
 
 
-def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
+def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
     places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
     tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
     company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
@@ -283,7 +293,7 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
         assert len({places["abcd"[process]] for process in have}) == 3
 
 
-def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
+def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
     company = Company(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
     shares = high_availability(company.tasks, company.crew(), AssignmentConfigs())
     assert np.bincount(shares.active).tolist() == [4, 4]
@@ -302,7 +312,7 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
     ) == ([2, 2, 2], 4, False)
 
 
-def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
+def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them() -> None:
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
     first = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)

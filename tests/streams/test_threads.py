@@ -8,7 +8,7 @@ from apportion.streams.task_assignment.threads import (
 )
 
 
-def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load():
+def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load() -> None:
     work = ProcessTasks(stateful=(0, 1, 2, 3), standby=(), stateless=(), previous={"b": (3, 2, 1)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0, 1), ()),
@@ -16,7 +16,7 @@ def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load():
     }
 
 
-def test_what_is_left_goes_back_to_who_had_it_if_that_keeps_the_loads_even():
+def test_what_is_left_goes_back_to_who_had_it_if_that_keeps_the_loads_even() -> None:
     work = ProcessTasks(stateful=(0, 1, 2), standby=(), stateless=(), previous={"b": (1, 2)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0,), ()),
@@ -24,7 +24,7 @@ def test_what_is_left_goes_back_to_who_had_it_if_that_keeps_the_loads_even():
     }
 
 
-def test_standbys_count_and_come_after_active_tasks():
+def test_standbys_count_and_come_after_active_tasks() -> None:
     work = ProcessTasks(stateful=(0,), standby=(1, 2, 3), stateless=(), previous={"b": (1, 2, 3)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0,), (3,)),
@@ -32,7 +32,7 @@ def test_standbys_count_and_come_after_active_tasks():
     }
 
 
-def test_tasks_without_state_go_where_there_is_room_whoever_had_them():
+def test_tasks_without_state_go_where_there_is_room_whoever_had_them() -> None:
     work = ProcessTasks(stateful=(0, 1), standby=(), stateless=(5, 6), previous={"a": (0, 1, 5, 6)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0, 5), ()),
@@ -44,7 +44,9 @@ numbers = st.lists(st.integers(0, 30), unique=True, max_size=20)
 
 
 @given(numbers, st.integers(1, 4), st.data())
-def test_every_task_is_spread_once_and_loads_differ_by_one_at_most(tasks, count, data):
+def test_every_task_is_spread_once_and_loads_differ_by_one_at_most(
+    tasks: list[int], count: int, data: st.DataObject
+) -> None:
     cut = sorted(data.draw(st.tuples(st.integers(0, len(tasks)), st.integers(0, len(tasks)))))
     stateful, standby, stateless = (
         sorted(part) for part in (tasks[: cut[0]], tasks[cut[0] : cut[1]], tasks[cut[1] :])

@@ -1,3 +1,6 @@
+from collections.abc import Collection
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code
@@ -21,11 +24,11 @@ COUNT = topology_of(
 )
 
 
-def test_a_repartition_topic_has_as_many_partitions_as_the_largest_source_of_its_writers():
+def test_a_repartition_topic_has_as_many_partitions_as_the_largest_source_of_its_writers() -> None:
     assert COUNT.partition_counts({"lines": 3, "other": 9}) == {"app-words": 3, "lines": 3}
 
 
-def test_there_is_a_task_for_each_partition_of_a_subtopologys_largest_source():
+def test_there_is_a_task_for_each_partition_of_a_subtopologys_largest_source() -> None:
     parts = [{"sources": ["a", "b"]}, {"sources": ["c"], "changelogs": ["c-changelog"]}]
     topology = topology_of(parts)
     assert topology.tasks(topology.partition_counts({"a": 1, "b": 2, "c": 1})) == (
@@ -35,7 +38,7 @@ def test_there_is_a_task_for_each_partition_of_a_subtopologys_largest_source():
     )
 
 
-def test_internal_topics_are_made_with_streams_settings():
+def test_internal_topics_are_made_with_streams_settings() -> None:
     assert COUNT.internal_topics(COUNT.partition_counts({"lines": 2})) == (
         InternalTopic(
             "app-counts-changelog",
@@ -54,7 +57,7 @@ def test_internal_topics_are_made_with_streams_settings():
     )
 
 
-def test_a_source_that_serves_as_a_changelog_is_not_made():
+def test_a_source_that_serves_as_a_changelog_is_not_made() -> None:
     table = topology_of([{"sources": ["table"], "changelogs": ["table"]}])
     assert table.internal_topics({"table": 4}) == ()
     assert table.tasks({"table": 1}) == (
@@ -62,7 +65,7 @@ def test_a_source_that_serves_as_a_changelog_is_not_made():
     )
 
 
-def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_them():
+def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_them() -> None:
     tasks = topology_of([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks(
         {"large": 2, "table": 1}
     )
@@ -70,14 +73,14 @@ def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, "0"])
-def test_a_subtopologys_number_is_one_that_can_be_told(number):
+def test_a_subtopologys_number_is_one_that_can_be_told(number: Any) -> None:
     with pytest.raises(
         TopologyRefused, match="a subtopology's number must be from 0 to 2147483647, not"
     ):
         Topology({number: Subtopology(sources=("a",))})
 
 
-def test_partitions_follow_through_several_repartitions_and_copartitioned_topics():
+def test_partitions_follow_through_several_repartitions_and_copartitioned_topics() -> None:
     chain = topology_of(
         [
             {"sources": ["a"], "repartition_sinks": ["one"]},
@@ -89,7 +92,7 @@ def test_partitions_follow_through_several_repartitions_and_copartitioned_topics
     assert chain.source_topics == ("a", "b", "one", "two")
 
 
-def test_missing_source_topics_are_named():
+def test_missing_source_topics_are_named() -> None:
     with pytest.raises(MissingSources, match="source topics are missing: lines") as refusal:
         COUNT.partition_counts({})
     assert (refusal.value.code, refusal.value.topics) == (
@@ -116,7 +119,9 @@ JOIN = Topology({0: Subtopology(sources=("a", "b"), copartition=(("a", "b"),))})
         ),
     ],
 )
-def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
+def test_partitions_that_do_not_go_together_are_refused(
+    topology: Topology, exist: dict[str, int], why: str
+) -> None:
     with pytest.raises(TopologyRefused, match=why) as refusal:
         topology.partition_counts(exist)
     assert refusal.value.code is Code.STREAMS_INVALID_TOPOLOGY
@@ -203,6 +208,6 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
         ),
     ],
 )
-def test_a_topology_that_does_not_go_together_is_refused(parts, why):
+def test_a_topology_that_does_not_go_together_is_refused(parts: Collection[Any], why: str) -> None:
     with pytest.raises(TopologyRefused, match=why):
         topology_of(parts)

@@ -8,7 +8,7 @@ from apportion.streams.describe.upgrade_blockers import (
 from apportion.streams.metadata.probing import MetadataVersions
 
 
-def test_nobody_says_nothing():
+def test_nobody_says_nothing() -> None:
     assert find_upgrade_blocker({}) is None
 
 
@@ -52,7 +52,9 @@ def test_nobody_says_nothing():
         ),
     ],
 )
-def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
+def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(
+    said: dict[str, MetadataVersions], holdup: UpgradeBlocker
+) -> None:
     assert find_upgrade_blocker(said) == holdup
 
 
@@ -108,14 +110,20 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
     ],
 )
 def test_who_understands_least_is_in_the_way_of_those_who_understand_more(
-    said, numbers, holders, advice
-):
-    assert find_upgrade_blocker(said) == UpgradeBlocker(*numbers, holders, (advice,))
+    said: dict[str, MetadataVersions],
+    numbers: tuple[int, int, int],
+    holders: tuple[str, ...],
+    advice: str,
+) -> None:
+    assert find_upgrade_blocker(said) == UpgradeBlocker(
+        *numbers, processes=holders, advice=(advice,)
+    )
 
 
-def test_holders_that_speak_differently_have_a_sentence_each():
+def test_holders_that_speak_differently_have_a_sentence_each() -> None:
     said = {"a": MetadataVersions(2), "b": MetadataVersions(1, 2), "c": MetadataVersions(11, 11)}
     holdup = find_upgrade_blocker(said)
+    assert holdup is not None
     assert holdup.processes == ("a", "b")
     assert [sentence.split(",")[0] for sentence in holdup.advice] == [
         "Process b speaks version 1",
@@ -123,7 +131,7 @@ def test_holders_that_speak_differently_have_a_sentence_each():
     ]
 
 
-def test_a_version_is_told_by_its_releases():
+def test_a_version_is_told_by_its_releases() -> None:
     assert [releases_with_version(version) for version in (1, 2, 5, 7, 11, 12, 99)] == [
         "0.10.0",
         "0.10.1 to 1.1",

@@ -6,7 +6,7 @@ from apportion.streams.metadata.releases import RELEASES, initial_metadata_versi
 from apportion.streams.metadata.upgrades import forced_upgrade_path, upgrade_path
 
 
-def way(from_, to):
+def way(from_: str, to: str) -> tuple[list[str], str | None]:
     found = upgrade_path(from_, to)
     return [str(bounce) for bounce in found.bounces], found.bridge
 
@@ -29,7 +29,9 @@ def way(from_, to):
         ("4.3", "future", ["future"], None),
     ],
 )
-def test_upgrades_take_one_bounce_or_two(from_, to, bounces, bridge):
+def test_upgrades_take_one_bounce_or_two(
+    from_: str, to: str, bounces: list[str], bridge: str | None
+) -> None:
     assert way(from_, to) == (bounces, bridge)
 
 
@@ -44,11 +46,13 @@ def test_upgrades_take_one_bounce_or_two(from_, to, bounces, bridge):
         ("1.1", "0.10.0", ["1.1 with upgrade.from=0.10.0", "0.10.0"], None),
     ],
 )
-def test_downgrades_go_the_same_way_back(from_, to, bounces, bridge):
+def test_downgrades_go_the_same_way_back(
+    from_: str, to: str, bounces: list[str], bridge: str | None
+) -> None:
     assert way(from_, to) == (bounces, bridge)
 
 
-def test_where_no_bounce_leads_it_is_said_in_one_sentence():
+def test_where_no_bounce_leads_it_is_said_in_one_sentence() -> None:
     with pytest.raises(ValueError) as refused:
         upgrade_path("3.9", "post-2.0")
     assert str(refused.value) == (
@@ -58,13 +62,13 @@ def test_where_no_bounce_leads_it_is_said_in_one_sentence():
     )
 
 
-def test_one_bounce_can_be_forced_and_more_than_are_needed_cannot():
+def test_one_bounce_can_be_forced_and_more_than_are_needed_cannot() -> None:
     assert [str(bounce) for bounce in forced_upgrade_path("1.1", "4.0", 1).bounces] == ["4.0"]
     with pytest.raises(ValueError, match=r"from 2.4 to 4.0 one bounce is needed, not 2"):
         forced_upgrade_path("2.4", "4.0", 2)
 
 
-def test_every_bounce_of_every_way_is_one_that_its_release_can_make():
+def test_every_bounce_of_every_way_is_one_that_its_release_can_make() -> None:
     for from_ in RELEASES:
         for to in RELEASES:
             try:
