@@ -7,7 +7,8 @@ from typing import Any
 
 from apportion.store.files import RealDisk
 from apportion.store.log import Log
-from apportion.wire.batch import encode_batch, set_base_offset
+from apportion.wire.batch import encode_batch
+from apportion.wire.batch_rewrite import set_base_offset
 
 GROUP = 100  # appends that share a sync
 ROUNDS = 300

@@ -200,7 +200,7 @@ def test_offsets_are_committed_and_read_as_a_member(
     }
     session.leave()
     assert cluster.committed(group, places[:1]) == {places[0]: 5}
-    with pytest.raises(Refused, match="no place now"):
+    with pytest.raises(Refused, match="is not in group"):
         session.commit({places[0]: 6})
 
 

@@ -159,12 +159,12 @@ def drop_out_with_all_that_is_owned(
     self._backoff.reset_delay(now)
 
 
-def told_without_generation(said: Subscription) -> OwnershipClaim:
-    return said.owned, NO_GENERATION
+def told_without_generation(subscription: Subscription) -> OwnershipClaim:
+    return subscription.owned, NO_GENERATION
 
 
-def data_without_generation(said: Subscription) -> OwnershipClaim:
-    return from_wire(decode_sticky(said.user_data).topic_partitions), NO_GENERATION
+def data_without_generation(subscription: Subscription) -> OwnershipClaim:
+    return from_wire(decode_sticky(subscription.user_data).topic_partitions), NO_GENERATION
 
 
 def settled_by_the_newest(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:

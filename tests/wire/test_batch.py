@@ -18,11 +18,9 @@ from apportion.wire.batch import (
     encode_batch,
     encode_records,
     read_header,
-    set_base_offset,
     split_batches,
-    stamp_append_time,
-    stamp_create_time,
 )
+from apportion.wire.batch_rewrite import set_base_offset, stamp_append_time, stamp_create_time
 
 OCTETS = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), OCTETS), max_size=3).map(tuple)

@@ -143,24 +143,25 @@ def _show(cells: Iterable[Cell]) -> None:
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     console.print(table)
-    every = [one for cell in at.values() for one in cell.plays]
+    results = [result for cell in at.values() for result in cell.plays]
     console.print(
         "* needs KAFKA-6054 brought back to that release. post-2.0 speaks a metadata "
         "version that no release speaks yet."
     )
     print_sentence(
         console,
-        f"{len(at)} upgrades, {len(every)} ways to play them: the leader bounced first, "
+        f"{len(at)} upgrades, {len(results)} ways to play them: the leader bounced first, "
         "in between and last; "
         "nobody, an instance, the leader or the broker dies in the middle.",
     )
-    for one in every:
-        if not one.holds:
+    for result in results:
+        if not result.holds:
             print_sentence(
                 console,
-                f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}",
+                f"{result.from_} to {result.to}, leader {result.leader}, {result.crash} dies: "
+                f"{result.why}",
             )
-    failed = sum(not one.holds for one in every)
+    failed = sum(not result.holds for result in results)
     console.print(f"{failed} of them fail" if failed else "all hold")
 
 
@@ -176,14 +177,14 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
         "longest_unowned_ms": cell.longest_unowned_ms,
         "plays": [
             {
-                "leader": one.leader,
-                "crash": one.crash,
-                "versions": one.versions,
-                "longest_unowned_ms": one.longest_unowned_ms,
-                "allowed_ms": one.allowed_ms,
-                "rebalances": one.rebalances,
-                "why": one.why,
+                "leader": result.leader,
+                "crash": result.crash,
+                "versions": result.versions,
+                "longest_unowned_ms": result.longest_unowned_ms,
+                "allowed_ms": result.allowed_ms,
+                "rebalances": result.rebalances,
+                "why": result.why,
             }
-            for one in cell.plays
+            for result in cell.plays
         ],
     }

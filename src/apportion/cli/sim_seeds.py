@@ -73,15 +73,15 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
                 )
             ) as played,
         ):
-            shown = progress.add_task("seeds", total=runs)
+            seeds = progress.add_task("seeds", total=runs)
             for outcome in played:
                 figures = figures.plus(outcome)
                 if outcome.broken is not None:
                     failures.append(Failure(outcome.seed, outcome.broken))
                     progress.update(
-                        shown, description=f"seeds ({len(failures):,} failed, {outcome.seed} last)"
+                        seeds, description=f"seeds ({len(failures):,} failed, {outcome.seed} last)"
                     )
-                progress.advance(shown)
+                progress.advance(seeds)
     except KeyboardInterrupt:
         stopped = True
     _print_verdict(options, figures, sorted(failures))
@@ -154,11 +154,11 @@ def _print_summary(summary: list[Any]) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     for row in summary:
-        places = 1 if row.figure.endswith("_s") else 0
-        name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if places else "")
-        total = "" if row.figure in EXTREMES else f"{row.total:,.{places}f}"
+        decimals = 1 if row.figure.endswith("_s") else 0
+        name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if decimals else "")
+        total = "" if row.figure in EXTREMES else f"{row.total:,.{decimals}f}"
         table.add_row(
-            name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most))
+            name, total, *(f"{value:,.{decimals}f}" for value in (row.median, row.p99, row.most))
         )
     Console(highlight=False).print(table)
 

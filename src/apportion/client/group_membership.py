@@ -296,7 +296,7 @@ class GroupMembership:
             if view.epoch <= 0 or view.incarnation != incarnation:
                 raise Refused(
                     Code.UNKNOWN_MEMBER_ID,
-                    f"this member of group {self._group!r} has no place now ({view.state.value})",
+                    f"this member is not in group {self._group!r} now ({view.state.value})",
                 )
             try:
                 return call(

@@ -90,6 +90,7 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
         if _metadata_fits(turn, requested)
     )
     commit_error = _commit_error(turn.ledger, request, fitting) if existing else Code.NONE
+    # As in Kafka, only a commit that passes the group's checks counts as a heartbeat.
     if existing and commit_error is Code.NONE:
         _touch_session(turn, request.body)
     # a topic that is named twice is answered as one

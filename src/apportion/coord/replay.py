@@ -229,6 +229,7 @@ def apply_current_assignment(
         member.pending_revocation = saved.units.assign_units_with_epochs(
             value.partitions_pending_revocation, value.member_epoch
         )
+    # Release came first, so a unit that the member keeps is not freed by its own record.
     saved.owners.claim(member.member_id, member.units())
     _count_stable(saved, member, 1)
 

@@ -57,6 +57,7 @@ def _delete_expired(turn: Turn, group_id: str) -> bool:
     expired = list(islice(_expired_offsets(turn, group_id), OFFSETS_PER_STEP))
     for topic, partition in expired:
         turn.emit(records.offset_commit(group_id, topic, partition, None))
+    # A step must stay short, because no request is answered meanwhile: the rest comes next.
     if len(expired) == OFFSETS_PER_STEP:
         return False
     group = turn.ledger.groups.get(group_id)

@@ -17,14 +17,8 @@ import numpy as np
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.node.topic_rules import TopicRules
-from apportion.wire.batch import (
-    HEADER_BYTES,
-    BatchHeader,
-    read_header,
-    recompress,
-    stamp_append_time,
-    stamp_create_time,
-)
+from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
+from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
 from apportion.wire.scan import RecordColumns, scan_records
 

@@ -198,6 +198,7 @@ class Coordinators:
             shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
         self._stepped.append(hosted)
+        # What the shard answers may tell of topics, so it waits for those, too.
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
         self._perform(hosted, shard.loaded(now), now)
         return hosted

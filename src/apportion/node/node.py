@@ -371,10 +371,7 @@ class Node:
         """Undo all writes since the last flush, and fail the requests that waited for this one."""
         self._rollback.is_running = True  # from here on an error is final
         self._sender.actions.append(
-            Note(
-                "error",
-                f"the disk refused a flush, so everything since the last one is lost: {event.why}",
-            )
+            Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")
         )
         if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)

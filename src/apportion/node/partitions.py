@@ -13,7 +13,8 @@ from apportion.node.producers import ProducerStates
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, TopicId, Topics
-from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, set_base_offset
+from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header
+from apportion.wire.batch_rewrite import set_base_offset
 
 TOPICS = "topics"  # the directory of all logs
 PRODUCER_ID_BYTE = 43  # the first byte of the producer id in a batch header

@@ -98,7 +98,7 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
     # leftovers stay then, and the next start reads the new segment and drops them
     with suppress(DiskError):
         log.delete_leftovers()
-        cleaned.seal()
+        cleaned.seal()  # durable since the last FLUSH
 
 
 def _build_offset_map(
@@ -129,17 +129,18 @@ def _copy_retained(
 ) -> Iterator[CleanerPause]:
     """Write the retained records of all segments to `cleaned`, which then covers their offsets."""
     retained: list[Record] = []
-    read_bytes = held_bytes = 0
+    read_bytes = retained_bytes = 0
     last_offset = cleaned.next_offset - 1
     for segment in segments:
         for records, last_offset, size_bytes in _batches(segment):
             for record in records:
                 if is_retained(record):
                     retained.append(record)
-                    held_bytes += len(record.key or b"") + len(record.value or b"")
-            if held_bytes >= BATCH_BYTES or last_offset - cleaned.next_offset >= MAX_BATCH_OFFSETS:
+                    retained_bytes += len(record.key or b"") + len(record.value or b"")
+            covered_offsets = last_offset - cleaned.next_offset
+            if retained_bytes >= BATCH_BYTES or covered_offsets >= MAX_BATCH_OFFSETS:
                 _append_batch(cleaned, retained, last_offset)
-                retained, held_bytes = [], 0
+                retained, retained_bytes = [], 0
             read_bytes += size_bytes
             if read_bytes >= STEP_BYTES:
                 read_bytes = 0

@@ -68,7 +68,7 @@ class RealDisk:
         self._synced: dict[str, int] = {}  # path -> the number of the last change that is durable
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._claim_fd: int | None = None
+        self._lock_fd: int | None = None
         try:
             os.makedirs(self.root, exist_ok=True)
         except OSError as error:
@@ -91,7 +91,7 @@ class RealDisk:
             raise DiskError(
                 "use the directory", self.root, OSError(error.errno, "another broker is using it")
             ) from error
-        self._claim_fd = fd
+        self._lock_fd = fd
 
     def close(self) -> None:
         """Close all files and release the lock; views stay valid. Nothing is synced."""
@@ -100,9 +100,9 @@ class RealDisk:
             self._pool = None
         with self._lock:
             self._open.clear()
-            if self._claim_fd is not None:
-                os.close(self._claim_fd)
-                self._claim_fd = None
+            if self._lock_fd is not None:
+                os.close(self._lock_fd)
+                self._lock_fd = None
 
     def append(self, path: str, at: int, data: Buffer) -> None:
         """Write bytes at a position of the file."""
@@ -186,17 +186,17 @@ class RealDisk:
 
     def delete(self, path: str) -> None:
         """Delete the file or empty directory."""
-        place = self._absolute_path(path)
+        absolute_path = self._absolute_path(path)
         self._forget(path)
         try:
-            if os.path.isdir(place):
-                os.rmdir(place)
+            if os.path.isdir(absolute_path):
+                os.rmdir(absolute_path)
             else:
-                os.unlink(place)
+                os.unlink(absolute_path)
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise DiskError("delete", place, error) from error
+            raise DiskError("delete", absolute_path, error) from error
 
     def rename(self, old: str, new: str) -> None:
         """Rename the file atomically."""
@@ -211,14 +211,14 @@ class RealDisk:
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create or replace the file as a whole."""
-        fresh = path + ".new"
+        temporary = path + ".new"
         try:
-            self.resize(fresh, 0)
-            self.append(fresh, 0, data)
-            self.rename(fresh, path)
+            self.resize(temporary, 0)
+            self.append(temporary, 0, data)
+            self.rename(temporary, path)
         except DiskError:
             with suppress(DiskError):
-                self.delete(fresh)
+                self.delete(temporary)
             raise
 
     def sync(self, paths: Iterable[str]) -> None:

@@ -50,23 +50,26 @@ class Log:
     )
 
     def __init__(self, disk: Disk, directory: str, settings: LogSettings) -> None:
-        found = recover(disk, directory, settings)
+        recovered = recover(disk, directory, settings)
         self._disk = disk
         self._directory = directory
         self._settings = settings
-        self._segments = found.segments
-        self._leftovers = found.leftovers
-        # each has an empty file of its name; the last one counts
-        self._starts = found.start_offsets
+        self._segments = recovered.segments
+        self._leftovers = recovered.leftovers
+        # log start offsets that have a file: `<offset>.start`, empty; the last one counts
+        self._starts = recovered.start_offsets
+        # closed segments only: the last one is sealed when it is finished
         self._unsealed = (
-            found.unsealed[:-1] if found.unsealed[-1:] == found.segments[-1:] else found.unsealed
+            recovered.unsealed[:-1]
+            if recovered.unsealed[-1:] == recovered.segments[-1:]
+            else recovered.unsealed
         )
         self._unsynced: dict[str, None] = {}  # an ordered set
-        if found.start_offsets:
+        if recovered.start_offsets:
             self._unsynced[directory] = None
-        self.truncated_bytes = found.truncated_bytes
-        # they were read back, but perhaps only from the memory of the machine
-        for segment in found.unsealed:
+        self.truncated_bytes = recovered.truncated_bytes
+        # They were read back, but perhaps only from the page cache: the next flush syncs them.
+        for segment in recovered.unsealed:
             self._unsynced |= {segment.path: None, directory: None, parent_of(directory): None}
 
     @classmethod
@@ -140,9 +143,9 @@ class Log:
                 if batch.last_offset < start_offset:
                     continue
                 times = _record_timestamps(batch, segment.view(batch), start_offset)
-                found = next((time for time in times if time[1] >= timestamp_ms), None)
-                if found is not None:
-                    return found if found[0] < before_offset else None
+                first = next((time for time in times if time[1] >= timestamp_ms), None)
+                if first is not None:
+                    return first if first[0] < before_offset else None
         return None
 
     def largest_timestamp_ms(self, before_offset: int) -> int:
@@ -215,14 +218,14 @@ class Log:
         """
         if not self._starts:
             return
-        past = [
+        deleted = [
             segment
             for segment, following in pairwise(self._segments)
             if following.base_offset <= start_offset
         ]
-        self._segments = self._segments[len(past) :]
-        self._unsealed = [segment for segment in self._unsealed if segment not in past]
-        self._leftovers += past
+        self._segments = self._segments[len(deleted) :]
+        self._unsealed = [segment for segment in self._unsealed if segment not in deleted]
+        self._leftovers += deleted
         with suppress(DiskError):  # a later call tries it again
             while self._starts[0] < min(start_offset, self._starts[-1]):
                 self._disk.delete(self._start_path(self._starts[0]))
@@ -251,13 +254,13 @@ class Log:
         may never reach the disk. Also after an append that failed halfway: then the files hold more
         than this log knows.
         """
-        found = Log(self._disk, self._directory, self._settings)
-        for segment in found._segments:
+        on_disk = Log(self._disk, self._directory, self._settings)
+        for segment in on_disk._segments:
             if segment.base_offset > next_offset:
                 self._disk.delete(segment.path)
                 self._disk.delete(segment.seal_path)
                 continue
-            # stays, empty: where all before it has expired, its name alone has the offset
+            # It stays, empty: if all before it has expired, only its name has the offset.
             if segment.base_offset == next_offset:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, 0)
@@ -273,7 +276,7 @@ class Log:
             if lost is not None:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
-        for start in found._starts:
+        for start in on_disk._starts:
             if start > start_offset:
                 self._disk.delete(self._start_path(start))
         log = Log(self._disk, self._directory, self._settings)
@@ -345,13 +348,13 @@ class Log:
     def _next_segment(self) -> Segment:
         """Finish the last segment, and return an empty one to follow it."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
-        ended = self._segments[-1] if self._segments else None
-        if ended is None:
+        last = self._segments[-1] if self._segments else None
+        if last is None:
             self._disk.make_dir(self._directory)
-        elif not ended.is_finished:  # it is, when the disk refused the new segment before
-            ended.finish()
-            self._unsynced[ended.path] = None
-            self._unsealed.append(ended)
+        elif not last.is_finished:  # finished already if the disk refused the new segment before
+            last.finish()
+            self._unsynced[last.path] = None
+            self._unsealed.append(last)
         self._unsynced |= {
             segment.path: None,
             self._directory: None,
@@ -384,11 +387,13 @@ def _record_timestamps(
             scan = scan_records(
                 decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header
             )
-            kept = scan.offsets >= from_offset
+            is_readable = scan.offsets >= from_offset
             times_ms = (
-                np.full(len(kept), header.max_timestamp_ms)
+                np.full(len(is_readable), header.max_timestamp_ms)
                 if header.timestamp_type
                 else scan.timestamps_ms
             )
-            return zip(scan.offsets[kept].tolist(), times_ms[kept].tolist(), strict=True)
+            return zip(
+                scan.offsets[is_readable].tolist(), times_ms[is_readable].tolist(), strict=True
+            )
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

@@ -31,9 +31,9 @@ class _Content:
 
     def resize(self, size_bytes: int) -> None:
         if size_bytes > len(self.buffer):
-            room = bytearray(max(size_bytes, 2 * len(self.buffer)))
-            room[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
-            self.buffer = room
+            larger = bytearray(max(size_bytes, 2 * len(self.buffer)))
+            larger[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
+            self.buffer = larger
         elif size_bytes > self.size_bytes:
             memoryview(self.buffer)[self.size_bytes : size_bytes] = bytes(
                 size_bytes - self.size_bytes
@@ -67,15 +67,15 @@ class MemoryDisk:
         tear_bytes: None leaves only what was synced, bytes and names. A number: all names survive,
         and this many bytes of what changed in each file since its last sync.
         """
-        found = MemoryDisk()
+        crashed = MemoryDisk()
         names = self._durable if tear_bytes is None else self._names
         for path, content in sorted(names.items()):
             parent = parent_of(path)
-            if parent != ROOT and parent not in found._names:
+            if parent != ROOT and parent not in crashed._names:
                 continue
             left = None if content is None else _Content(content.after_crash(tear_bytes or 0))
-            found._names[path] = found._durable[path] = left
-        return found
+            crashed._names[path] = crashed._durable[path] = left
+        return crashed
 
     def append(self, path: str, at: int, data: Buffer) -> None:
         """Write bytes at a position of the file."""

@@ -122,10 +122,10 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
             break
         segment.add_batch(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
         at = end
-    cut = len(bytes(view[at:]).rstrip(b"\0"))
+    truncated_bytes = len(bytes(view[at:]).rstrip(b"\0"))
     if at < size:
         segment.trim()
-    return cut
+    return truncated_bytes
 
 
 def _offsets(names: Iterable[str], suffix: str) -> list[int]:
@@ -137,7 +137,7 @@ def _offsets(names: Iterable[str], suffix: str) -> list[int]:
 def _delete_segment(disk: Disk, segment: Segment) -> int:
     """Delete the segment; return its size without zeros at the end."""
     size = disk.size(segment.path)
-    cut = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
+    truncated_bytes = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
     disk.delete(segment.seal_path)
     disk.delete(segment.path)
-    return cut
+    return truncated_bytes

@@ -247,9 +247,9 @@ class Segment:
         """
         step = self._settings.growth_bytes
         if step:
-            room = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
-            self._disk.resize(self.path, room)
-            self._file_bytes = room
+            file_bytes = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
+            self._disk.resize(self.path, file_bytes)
+            self._file_bytes = file_bytes
 
     def _scan(self, position: int) -> Iterator[BatchPosition]:
         """Yield the batches from a position on that is the start of one.

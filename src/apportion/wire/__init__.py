@@ -1,1 +1,1 @@
-"""Bytes to values and back, for Kafka's protocol; no policy. Start at `table.py`."""
+"""Kafka's bytes: messages, frames, record batches, compression, and the table of APIs."""

@@ -1,5 +1,4 @@
-"""Record batches of format 2 (magic 2, KIP-98): read the header alone, or encode and decode the
-records.
+"""Record batches of format 2 (magic 2, KIP-98): their header alone, or with the records.
 
 Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records.
 Both refuse bytes that are not exactly one batch. Whether a transaction was aborted is not known
@@ -19,8 +18,7 @@ HEADER = Struct(">qiibIhiqqqhii")
 CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
 HEADER_BYTES = HEADER.size
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
-CHECKED_FROM = 21
-APPEND_TIME = 8  # the attribute of a batch whose records bear the time of their append
+CHECKED_FROM = 21  # the first byte that the CRC covers
 LIMIT_BYTES = 1 << 28
 """The most that the records of one batch may decompress to, unless the caller says otherwise."""
 
@@ -28,7 +26,10 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class BatchHeader(NamedTuple):
-    """The first 61 bytes of a batch as fields; `size_bytes` counts the whole batch."""
+    """The first 61 bytes of a batch as fields.
+
+    size_bytes: of the whole batch.
+    """
 
     base_offset: int
     size_bytes: int
@@ -56,8 +57,9 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: CreateTime, each record has its own. 1: LogAppendTime, all records have
-        `max_timestamp_ms`.
+        """0 for CreateTime, 1 for LogAppendTime.
+
+        CreateTime: each record has its own timestamp. LogAppendTime: all have `max_timestamp_ms`.
         """
         return self.attributes >> 3 & 1
 
@@ -87,8 +89,9 @@ class Record(NamedTuple):
 
 
 def read_header(view: Buffer) -> BatchHeader:
-    """Return the header of `view`, which must be exactly one batch with a right CRC, or
-    DecodeError.
+    """Return the header of `view`, which must be exactly one batch with a right CRC.
+
+    Errors: DecodeError; InconsistentBatch if header fields contradict each other.
     """
     if len(view) < HEADER_BYTES:
         raise DecodeError(f"{len(view)} bytes are no record batch")
@@ -112,8 +115,9 @@ def read_header(view: Buffer) -> BatchHeader:
 
 
 def check_producer_batch(view: Buffer) -> BatchHeader:
-    """Return the header of a batch from a producer: as `read_header`, and every offset must have a
-    record.
+    """Return the header of a batch from a producer, in which every offset must have a record.
+
+    Errors: those of `read_header`; InconsistentBatch.
     """
     header = read_header(view)
     if header.count != header.last_offset_delta + 1:
@@ -124,8 +128,9 @@ def check_producer_batch(view: Buffer) -> BatchHeader:
 
 
 def split_batches(view: Buffer) -> Iterator[memoryview]:
-    """Yield the whole batches of `view`; one cut off at the end is left out. Reads the lengths
-    only.
+    """Yield the whole batches of a Fetch response's records; read the lengths only.
+
+    A batch that is cut off at the end is left out.
     """
     rest = memoryview(view)
     while len(rest) >= HEADER_BYTES:
@@ -136,55 +141,6 @@ def split_batches(view: Buffer) -> Iterator[memoryview]:
             return
         yield rest[:size]
         rest = rest[size:]
-
-
-def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Set base offset and leader epoch in place; the CRC covers neither."""
-    batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
-    batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
-
-
-def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
-    """Give every record of `batch` the time of its append, as Kafka does; return the new header.
-
-    The timestamp type, the largest timestamp and the CRC change. The first timestamp and the
-    records stay as the producer wrote
-    them: a reader of this timestamp type looks at neither.
-    """
-    return _with_attributes(
-        batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms
-    )
-
-
-def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
-    """Let every record of `batch` bear the time that its producer wrote, the largest of which is
-    given; return the new header.
-    """
-    return _with_attributes(
-        batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms
-    )
-
-
-def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
-    """Return the batch of this header, and of these records as they stand uncompressed, in another
-    compression.
-    """
-    body = compress(codec, plain)
-    size = HEADER_BYTES - PREFIX_BYTES + len(body)
-    batch = bytearray(
-        HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body
-    )
-    _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
-    return batch
-
-
-def _with_attributes(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
-    """Set attributes, largest timestamp and CRC in place; return the new header."""
-    base_offset, size, leader_epoch, magic, _, *checked = HEADER.unpack_from(batch)
-    checked[0], checked[3] = attributes, max_timestamp_ms
-    crc = crc32c(memoryview(batch)[HEADER_BYTES:], crc32c(CHECKED.pack(*checked)))
-    HEADER.pack_into(batch, 0, base_offset, size, leader_epoch, magic, crc, *checked)
-    return BatchHeader(base_offset, size + PREFIX_BYTES, leader_epoch, magic, crc, *checked)
 
 
 def encode_batch(
@@ -220,8 +176,8 @@ def encode_records(
 ) -> bytes:
     """Encode a batch of records with their own offsets and timestamps; offsets may have gaps.
 
-    producer: id, epoch and base sequence. last_offset_delta: that of the last record, unless the
-    batch once held later ones.
+    producer: id, epoch and base sequence.
+    last_offset_delta: that of the last record, unless the batch once held later ones (compaction).
     """
     first_ms = records[0].timestamp_ms if records else -1
     out = bytearray()
@@ -242,8 +198,10 @@ def encode_records(
 
 
 def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
-    """Decode the records of one whole batch; DecodeError for anything malformed, also inside
-    compressed data.
+    """Decode the records of one whole batch.
+
+    limit_bytes: how much the records may decompress to.
+    Errors: DecodeError for anything malformed, also inside compressed data.
     """
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
@@ -297,11 +255,11 @@ def _append_varint(out: bytearray, number: int) -> None:
 
 
 def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
-    """The records, and where the last one ends.
+    """Return the records, and where the last one ends.
 
     No length is below zero, and the last position of a record must be its declared end, so no slice
-    was cut short. Numbers of one byte are read in place, for they are most of them and a call would
-    take longer than all the rest.
+    was cut short. Numbers of one byte are read in place, because they are most of them and a call
+    would take longer than all the rest.
     """
     base_offset, base_ms, is_stamped = (
         header.base_offset,
@@ -349,6 +307,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
 
 
 def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
+    """Return the headers of a record, and where they end."""
     count, at = read_varint(plain, at)
     if count < 0:
         raise DecodeError(f"a record with {count} headers")
@@ -363,6 +322,7 @@ def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
 
 
 def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
+    """Return the bytes with a varint length at `at`, or None for null, and where they end."""
     byte = plain[at]
     if byte < 128:
         size, at = byte >> 1 ^ -(byte & 1), at + 1
@@ -376,8 +336,9 @@ def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Return the zigzag varint that begins at `at`, and where it ends. IndexError beyond the end,
-    DecodeError for too many bits.
+    """Return the zigzag varint that begins at `at`, and where it ends.
+
+    Errors: IndexError beyond the end of `plain`, DecodeError for more than `bits` bits.
     """
     byte = plain[at]
     if byte < 128:

@@ -1,8 +1,7 @@
-"""Encode and decode messages by functions generated on first use for each class and version
-(decision 7).
+"""Encode and decode messages by functions that are generated for each class and version.
 
-Malformed bytes raise `DecodeError` alone; a value that the version cannot express raises
-`EncodeError`.
+They are generated on first use (decision 7). Malformed bytes raise `DecodeError` alone; a value
+that the version cannot express raises `EncodeError`.
 """
 
 import struct
@@ -33,15 +32,20 @@ def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T
     Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and
     the field that is wrong.
     """
-    made = _READERS.get((cls, version)) or _generate(_READERS, reader_of, cls, version, DecodeError)
+    reader = _READERS.get((cls, version)) or _generate(
+        _READERS, reader_of, cls, version, DecodeError
+    )
     try:
-        return made[0](buffer, offset, len(buffer))
+        return reader[0](buffer, offset, len(buffer))
     except (IndexError, struct.error, UnicodeDecodeError, Malformed) as error:
-        raise DecodeError(_error_text(cls, version, error, made)) from None
+        raise DecodeError(_error_text(cls, version, error, reader)) from None
 
 
 def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T:
-    """Decode the value at `offset`, which must end where the buffer does, or DecodeError."""
+    """Decode the value at `offset`, which must end where the buffer does.
+
+    Errors: DecodeError.
+    """
     value, end = read(cls, version, buffer, offset)
     if end != len(buffer):
         raise DecodeError(f"{cls.__name__} v{version}: {len(buffer) - end} bytes follow its end")
@@ -63,13 +67,18 @@ def write_parts(value: Any, version: int) -> list[Part]:
 
 
 def write_onto(parts: list[Part], value: Any, version: int) -> None:
-    """Append the encoded parts of `value`, most of them tiny, to `parts`."""
+    """Append the encoded parts of `value`, most of them tiny, to `parts`.
+
+    Errors: EncodeError.
+    """
     cls = value.__class__
-    made = _WRITERS.get((cls, version)) or _generate(_WRITERS, writer_of, cls, version, EncodeError)
+    writer = _WRITERS.get((cls, version)) or _generate(
+        _WRITERS, writer_of, cls, version, EncodeError
+    )
     try:
-        made[0](value, parts.append)
+        writer[0](value, parts.append)
     except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
-        raise EncodeError(_error_text(cls, version, error, made)) from error
+        raise EncodeError(_error_text(cls, version, error, writer)) from error
 
 
 def join_short_parts(parts: list[Part]) -> list[Part]:
@@ -95,20 +104,23 @@ def _generate(
     """Generate the function for `cls` in that version and cache it."""
     if version not in cls.__versions__:
         raise error(f"{cls.__name__} has no version {version}")
-    cache[cls, version] = made = make(cls, version)
-    return made
+    cache[cls, version] = function_and_paths = make(cls, version)
+    return function_and_paths
 
 
-def _error_text(cls: Any, version: int, error: Exception, made: tuple[Any, tuple[str, ...]]) -> str:
-    field = field_at(error.__traceback__, *made)
+def _error_text(
+    cls: Any, version: int, error: Exception, function_and_paths: tuple[Any, tuple[str, ...]]
+) -> str:
+    """Return the sentence for a codec error: message, version, field and fault."""
+    field = field_at(error.__traceback__, *function_and_paths)
     if isinstance(error, UnicodeDecodeError):
-        what = f"it is not {error.encoding.upper()}"
+        fault = f"it is not {error.encoding.upper()}"
     elif isinstance(error, IndexError) or (
         isinstance(error, struct.error) and "buffer" in str(error)
     ):
-        what = "the bytes end too soon"
+        fault = "the bytes end too soon"
     elif isinstance(error, struct.error):
-        what = "a value does not fit"
+        fault = "a value does not fit"
     else:
-        what = str(error)
-    return f"{cls.__name__} v{version}: {field + ': ' if field else ''}{what}"
+        fault = str(error)
+    return f"{cls.__name__} v{version}: {field + ': ' if field else ''}{fault}"

@@ -1,5 +1,4 @@
-"""A builder of generated codec functions: source text line by line, with the field that each line
-is about.
+"""A builder of generated codec functions: source text line by line, with the field of each line.
 
 `reading.py` and `writing.py` generate one function for each message class and version (decision 7).
 Fields of fixed size are not written at once: `append_fixed` collects them until a run can be packed
@@ -40,7 +39,7 @@ every length is a varint.
 
 
 class Malformed(Exception):
-    """A generated function met what it must not accept; the field is known from the line."""
+    """An error in a generated function, whose line tells the field."""
 
 
 class CodecFunctionBuilder:
@@ -102,9 +101,7 @@ class CodecFunctionBuilder:
 
     @contextmanager
     def unless_null(self, field: Field) -> Iterator[None]:
-        """Indent what is written inside below the `else` of a null check, if the field is
-        nullable.
-        """
+        """Indent what is written inside below the `else` of the null check of a nullable field."""
         with self.block("else:") if field.is_nullable(self.version) else nullcontext():
             yield
 
@@ -135,9 +132,9 @@ class CodecFunctionBuilder:
         self.flush()
         file = f"<apportion {self.title}>"
         exec(compile("\n".join(self._lines), file, "exec"), self.names)
-        found = re.match(r"def (\w+)", self._lines[0])
-        assert found is not None
-        return self.names[found[1]], tuple(self._paths)
+        definition = re.match(r"def (\w+)", self._lines[0])
+        assert definition is not None
+        return self.names[definition[1]], tuple(self._paths)
 
 
 def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, ...]) -> str:
@@ -169,35 +166,35 @@ def min_field_bytes(field: Field, version: int, flexible: bool) -> int:
 
 
 def length_code(field: Field) -> str:
-    """The struct code of the field's length, where that is no varint."""
+    """Return the struct code of the field's length, for versions that are not flexible."""
     return LENGTH_CODES.get(field.kind, "i")
 
 
 def null_length(field: Field) -> int:
-    """The length that says null, where lengths are no varints."""
+    """Return the length that stands for null, in versions that are not flexible."""
     return 0 if field.kind == "chars" else -1
 
 
 def all_null_layout(
     fields: tuple[Field, ...], version: int
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The struct codes of these fields where every text is null, and (place, length that says null)
-    of each text.
+    """Return the layout of a struct in which every text is null.
 
-    No codes where a field can be neither null nor of known size. All fields are in that version,
-    which is not flexible.
+    That is its struct codes, and (index, length that stands for null) of each text. The codes are
+    empty if a field can be neither null nor of known size. All fields are in that version, which is
+    not flexible.
     """
     if not all(field.kind in STRUCT_CODES or field.is_nullable(version) for field in fields):
         return "", ()
     codes = "".join(STRUCT_CODES.get(field.kind) or length_code(field) for field in fields)
     return codes, tuple(
-        (place, null_length(field))
-        for place, field in enumerate(fields)
+        (index, null_length(field))
+        for index, field in enumerate(fields)
         if field.kind not in STRUCT_CODES
     )
 
 
 def fields_of(field: Field) -> tuple[Field, ...]:
-    """The fields of the class that a struct, or an array of structs, is made of."""
+    """Return the fields of the class of a struct, or of an array's structs."""
     fields: tuple[Field, ...] = getattr(field.element, "__fields__", ())
     return fields

@@ -1,8 +1,8 @@
-"""The compression codecs of record batches by their number, with decompression into bounded memory.
+"""The compression codecs of record batches by their number, into bounded memory.
 
 The largest possible result is read from the compressed framing before anything is allocated, so a
-decompression bomb costs no more than `limit`. LZ4 is written as one frame of
-independent blocks, the only kind that Java's reader accepts.
+decompression bomb costs no more than `limit`. LZ4 is written as one frame of independent blocks,
+the only kind that Java's reader accepts.
 """
 
 import zlib
@@ -40,8 +40,10 @@ def compress(codec: int, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
-    """Decompress `data`; DecodeError when it is malformed, Swollen when it holds more than `limit`
-    bytes.
+    """Decompress the records of a batch.
+
+    Errors: DecodeError when they are malformed, DecompressionLimitExceeded when they are more than
+    `limit` bytes.
     """
     return bytes(DecompressionBuffer().decompress(codec, data, limit))
 
@@ -61,16 +63,17 @@ class DecompressionBuffer:
             return memoryview(_gunzip(view, limit))
         if codec not in _BOUND:
             raise DecodeError(f"no compression codec has the number {codec}")
-        wanted = 0
+        max_bytes = 0
         try:
-            wanted = _BOUND[codec](view)
-            bound = min(wanted, limit)
+            max_bytes = _BOUND[codec](view)
+            bound = min(max_bytes, limit)
             if len(self._bytes) < bound:
                 self._bytes = bytearray(bound)
-            room = memoryview(self._bytes)[:bound]
-            return room[: _DECOMPRESS[codec](view, room)]
+            output = memoryview(self._bytes)[:bound]
+            return output[: _DECOMPRESS[codec](view, output)]
         except cramjam.DecompressionError as error:
-            if wanted > limit:
+            # it would have fitted its own bound: only the limit made it fail
+            if max_bytes > limit:
                 raise DecompressionLimitExceeded(
                     f"more than {limit} bytes of compressed data"
                 ) from None
@@ -80,12 +83,14 @@ class DecompressionBuffer:
 
 
 def _within(view: memoryview, limit: int) -> memoryview:
+    """Return the records of an uncompressed batch, if they are not more than `limit` bytes."""
     if len(view) > limit:
         raise DecompressionLimitExceeded(f"{len(view)} bytes of records where {limit} are allowed")
     return view
 
 
 def _number(view: memoryview, at: int, size: int) -> int:
+    """Return the little-endian number of `size` bytes at `at`."""
     if at + size > len(view):
         raise IndexError
     return int.from_bytes(view[at : at + size], "little")
@@ -129,6 +134,7 @@ def _snappy(view: memoryview) -> bytes:
 
 
 def _snappy_blocks(view: memoryview) -> list[memoryview]:
+    """Return the blocks in the Java library's framing; raw snappy is one block."""
     if view[:8] != XERIAL_MAGIC:
         return [view]
     blocks, at = [], 16
@@ -142,14 +148,15 @@ def _snappy_blocks(view: memoryview) -> list[memoryview]:
 
 
 def _snappy_bound(view: memoryview) -> int:
+    """Return how many bytes the blocks decompress to."""
     return sum(cramjam.snappy.decompress_raw_len(block) for block in _snappy_blocks(view))
 
 
-def _unsnappy(view: memoryview, room: memoryview) -> int:
+def _unsnappy(view: memoryview, output: memoryview) -> int:
     end = 0
     for block in _snappy_blocks(view):
         if cramjam.snappy.decompress_raw_len(block):
-            end += cramjam.snappy.decompress_raw_into(block, room[end:])
+            end += cramjam.snappy.decompress_raw_into(block, output[end:])
     return end
 
 
@@ -171,45 +178,53 @@ def _lz4(view: memoryview) -> bytes:
 
 
 def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryview]]]:
-    """Whether blocks are independent, the most bytes in one, and for each: whether it is
-    compressed, and its bytes.
+    """Return the blocks of an LZ4 frame: (are they independent, most bytes in one, blocks).
+
+    Each block is (is it compressed, its bytes).
     """
     flags, size_code = view[4], view[5] >> 4 & 7
     if _number(view, 0, 4) != LZ4_MAGIC or flags >> 6 != 1 or flags & 1 or size_code < 4:
         raise DecodeError("not a frame of lz4 without a dictionary")
-    most, trailer = 1 << 8 + 2 * size_code, 4 if flags & 0x10 else 0
+    max_block_bytes, trailer = 1 << 8 + 2 * size_code, 4 if flags & 0x10 else 0
     at, blocks = 7 + (8 if flags & 8 else 0), []
     while word := _number(view, at, 4):
         size = word & 0x7FFF_FFFF
-        if size > most:
-            raise DecodeError(f"an lz4 block of {size} bytes where {most} are allowed")
+        if size > max_block_bytes:
+            raise DecodeError(f"an lz4 block of {size} bytes where {max_block_bytes} are allowed")
         if at + 4 + size + trailer > len(view):
             raise IndexError
         blocks.append((word >> 31 == 0, view[at + 4 : at + 4 + size]))
         at += 4 + size + trailer
     if at + 4 + (4 if flags & 4 else 0) != len(view):
         raise DecodeError("an lz4 frame that does not end where its data ends")
-    return bool(flags & 0x20), most, blocks
+    return bool(flags & 0x20), max_block_bytes, blocks
 
 
 def _lz4_bound(view: memoryview) -> int:
-    _, most, blocks = _lz4_blocks(view)
-    return sum(min(most, 255 * len(block)) if packed else len(block) for packed, block in blocks)
+    """Return the most bytes that the frame can decompress to."""
+    # LZ4 packs at most 255 bytes into one
+    _, max_block_bytes, blocks = _lz4_blocks(view)
+    return sum(
+        min(max_block_bytes, 255 * len(block)) if is_compressed else len(block)
+        for is_compressed, block in blocks
+    )
 
 
-def _unlz4(view: memoryview, room: memoryview) -> int:
-    independent, most, blocks = _lz4_blocks(view)
-    if not independent and len(blocks) > 1:
-        return int(cramjam.lz4.decompress_into(view, room))
+def _unlz4(view: memoryview, output: memoryview) -> int:
+    are_independent, max_block_bytes, blocks = _lz4_blocks(view)
+    if not are_independent and len(blocks) > 1:
+        return int(cramjam.lz4.decompress_into(view, output))
     end = 0
-    for packed, block in blocks:
-        if packed:
-            free = min(most, len(room) - end)
-            end += cramjam.lz4.decompress_block_into(block, room[end : end + free], output_len=free)
-        elif len(block) > len(room) - end:
+    for is_compressed, block in blocks:
+        if is_compressed:
+            free = min(max_block_bytes, len(output) - end)
+            end += cramjam.lz4.decompress_block_into(
+                block, output[end : end + free], output_len=free
+            )
+        elif len(block) > len(output) - end:
             raise cramjam.DecompressionError("no room for a stored block")
         else:
-            room[end : end + len(block)] = block
+            output[end : end + len(block)] = block
             end += len(block)
     return end
 
@@ -222,6 +237,7 @@ def _zstd(view: memoryview) -> bytes:
 
 
 def _zstd_bound(view: memoryview) -> int:
+    """Return the most bytes that the frames can decompress to."""
     at, total = 0, 0
     while at < len(view):
         magic = _number(view, at, 4)
@@ -236,8 +252,9 @@ def _zstd_bound(view: memoryview) -> int:
 
 
 def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the frame ends whose descriptor is at `at`, and the most bytes that its blocks can
-    hold.
+    """Return where the zstd frame ends, and the most bytes that its blocks can hold.
+
+    at: the position of its frame header descriptor.
     """
     flags, total, last = view[at], 0, 0
     single = flags >> 5 & 1
@@ -253,8 +270,8 @@ def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
     return at + (4 if flags & 4 else 0), min(total, declared) if content_size_bytes else total
 
 
-def _unzstd(view: memoryview, room: memoryview) -> int:
-    return int(cramjam.zstd.decompress_into(view, room))
+def _unzstd(view: memoryview, output: memoryview) -> int:
+    return int(cramjam.zstd.decompress_into(view, output))
 
 
 _COMPRESS: dict[int, Callable[[memoryview], bytes]] = {

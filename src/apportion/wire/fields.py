@@ -1,4 +1,4 @@
-"""How a message is declared: one class for all its versions, inert values inside.
+"""How a message is declared: one class for all its versions.
 
 `@message` turns an annotated class into a plain slots class with keyword arguments, equality and a
 repr, and keeps the declared fields as `__fields__` for the codec. A field that a version does not
@@ -36,11 +36,11 @@ class Field:
     name: str = ""
 
     def is_nullable(self, version: int) -> bool:
-        """True where null can be said on the wire in that version."""
+        """Return whether the field may be null in that version."""
         return version >= self.nullable
 
     def is_in(self, version: int) -> bool:
-        """True where that version has the field at all."""
+        """Return whether that version has the field at all."""
         return self.since <= version <= self.until
 
 
@@ -89,15 +89,14 @@ def array(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """A tuple of `element`: a message class, or a scalar such as `int32()`."""
+    """Declare a tuple of `element`: a message class, or a scalar such as `int32()`."""
     return Field("array", default, since, until, nullable, tag, ignorable, element)
 
 
 def columns(
     element: type[Any], *, since: int = 0, until: int = FOREVER, ignorable: bool = False
 ) -> Any:
-    """An array of `element` as its columns: a tuple for each field of it, in the order of their
-    declaration.
+    """Declare an array of `element` as its columns: a tuple for each field of it, in their order.
 
     For long arrays in versions that are not flexible: where all elements take the same bytes, they
     are read and written at once.
@@ -122,8 +121,9 @@ def struct(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """One value of another message class; its default is one value of that class with all defaults,
-    or None where given.
+    """Declare one value of another message class.
+
+    Its default is a value of that class with all defaults, or None where given.
     """
     return Field("struct", default, since, until, nullable, tag, ignorable, element)
 
@@ -175,13 +175,13 @@ def message(
 
 
 def _with_name_and_default(name: str, field: Field) -> Field:
-    """The field with its name and its true default, which all values share."""
+    """Return the field with its name and its true default, which all values share."""
     default = cast("Any", field.element)() if field.default is ZERO else field.default
     return replace(field, name=name, default=default)
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Any:
-    """An `__init__` that takes every field by keyword and has nothing to loop over."""
+    """Return an `__init__` that takes every field by keyword, without a loop."""
     names = {f"default_{field.name}": field.default for field in fields}
     arguments = ", ".join(f"{field.name}=default_{field.name}" for field in fields)
     lines = [f"    self.{field.name} = {field.name}" for field in fields] or ["    pass"]
@@ -196,12 +196,12 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _repr(self: Any) -> str:
-    said = (
+    changed = (
         f"{field.name}={value!r}"
         for field in self.__fields__
         if (value := getattr(self, field.name)) != field.default
     )
-    return f"{self.__class__.__name__}({', '.join(said)})"
+    return f"{self.__class__.__name__}({', '.join(changed)})"
 
 
 def _reduce(self: Any) -> Any:

@@ -1,5 +1,4 @@
-"""Frames of a connection: a length of four bytes, a request or response header, and the message
-body.
+"""Frames of a connection: a length of four bytes, a request or response header, and the body.
 
 Before a flexible message the header has tagged fields: request header version 2 instead of 1,
 response header version 1 instead of 0.
@@ -19,7 +18,7 @@ _RESPONSE = Struct(">ii")  # size, correlation id
 
 
 class FrameSplitter:
-    """Splits received bytes into frames of at most `limit` bytes."""
+    """Splits the bytes received on a connection into frames of at most `limit` bytes."""
 
     __slots__ = ("_limit", "_rest")
 
@@ -28,10 +27,10 @@ class FrameSplitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that `data` completes, without their lengths; keep the rest for the
-        next call.
+        """Return the frames that `data` completes, without their lengths; keep the rest.
 
-        DecodeError for a negative length or one above the limit, before any of that frame is kept.
+        Errors: DecodeError for a negative length or one above the limit, before any of that frame
+        is kept.
         """
         rest = self._rest
         whole: bytes | bytearray = data
@@ -58,7 +57,7 @@ class FrameSplitter:
 
     @property
     def waiting_bytes(self) -> int:
-        """The kept bytes of an unfinished frame."""
+        """How many bytes of an unfinished frame are kept."""
         return len(self._rest)
 
 
@@ -71,7 +70,10 @@ def request_header(frame: Buffer) -> tuple[int, int, int, int]:
 
 
 def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
-    """The client id of a request ("" for null), which has that size, and where its body begins."""
+    """Return the client id of a request ("" for null), and where its body begins.
+
+    size: that of the client id, by the header.
+    """
     end = _REQUEST.size + size if size > 0 else _REQUEST.size
     if size < -1 or end > len(frame):
         raise DecodeError(f"a request's header says that its client id has {size} bytes")
@@ -97,17 +99,18 @@ def frame_request(
     key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes
 ) -> bytes:
     """Return a request frame: length, header and body."""
-    caller = b"" if client_id is None else client_id.encode()
-    header = _REQUEST.pack(key, version, correlation_id, -1 if client_id is None else len(caller))
+    client_bytes = b"" if client_id is None else client_id.encode()
+    client_size = -1 if client_id is None else len(client_bytes)
+    header = _REQUEST.pack(key, version, correlation_id, client_size)
     tags = b"\0" if flexible else b""
-    return b"".join(
-        (_SIZE.pack(len(header) + len(caller) + len(tags) + len(body)), header, caller, tags, body)
-    )
+    size = len(header) + len(client_bytes) + len(tags) + len(body)
+    return b"".join((_SIZE.pack(size), header, client_bytes, tags, body))
 
 
 def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
-    """Return a response frame in parts; the first of `parts` must be empty and becomes length and
-    header.
+    """Return a response frame in parts.
+
+    The first of `parts` must be empty, and becomes length and header.
     """
     size = sum(map(len, parts)) + 4 + flexible
     header = _RESPONSE.pack(size, correlation_id)

@@ -1,10 +1,9 @@
-"""Makes the reader of one message class in one version: a Python function that knows nothing else,
-and so loops over nothing.
+"""Generates the reader of one message class in one version, a Python function without loops.
 
-A reader is called with (buffer, position, end of buffer) and returns (value, position after it). It
-never takes a length on trust: a length is compared with what is left before anything is made of it.
-It fails with IndexError, struct.error, UnicodeDecodeError or Malformed, which `codec` turns into
-one sentence.
+It has no loop over fields, because it is made for these fields. A reader is called with (buffer,
+position, end of buffer) and returns (value, position after it). It never trusts a length: a length
+is compared with what is left before anything is allocated. It fails with IndexError, struct.error,
+UnicodeDecodeError or Malformed, which `codec` turns into one sentence.
 """
 
 from contextlib import nullcontext
@@ -35,12 +34,13 @@ TEXT_DECODERS = {
     "utf": "from_modified(b[p:e])",
     "chars": "str(b[p:e], 'utf-16-be')",
 }
-"""What is made of the bytes from p to e, by kind; of the other kinds a view."""
+"""How a text is decoded from the bytes p to e, by kind; the other kinds are views of them."""
 
 
 def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
-    """The unsigned varint that began with `byte`, the last one before `position`, and the position
-    after it.
+    """Return the unsigned varint that began with `byte`, and the position after it.
+
+    position: that of the byte after the first one.
     """
     value, shift = byte & 0x7F, 7
     while True:
@@ -58,7 +58,7 @@ def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
 
 
 def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
-    """The position after `count` tagged fields that nobody here knows."""
+    """Return the position after `count` unknown tagged fields."""
     if count > 0x7F:
         count, position = rest_of_varint(buffer, position, count)
     for _ in range(count):
@@ -77,24 +77,26 @@ def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
 
 
 def length_error(size: int, left: int) -> Malformed:
-    """Somebody says a length that cannot be."""
+    """Return the error for a length that is negative, or larger than what is left."""
     return Malformed(f"it says {size} where {left} bytes are left")
 
 
 def read_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, view: memoryview
 ) -> tuple[tuple[Any, ...], ...] | None:
-    """The columns of the `count` records that `view` begins with, all texts null; None where one of
-    these is not.
+    """Return the columns of an array's `count` elements in which all texts are null.
+
+    view: begins with the elements. Returns None if a text is not null: then they must be read one
+        by one.
     """
     size = count * packing.size
     if size > len(view):
         return None
     columns = list(zip(*packing.iter_unpack(view[:size]), strict=True))
-    for place, null in nulls:
-        if columns[place].count(null) != count:
+    for index, null in nulls:
+        if columns[index].count(null) != count:
             return None
-        columns[place] = (None,) * count
+        columns[index] = (None,) * count
     return tuple(columns)
 
 
@@ -105,12 +107,12 @@ GLOBALS = {
     "Malformed": Malformed,
     "unpack_from": unpack_from,
     "from_modified": from_modified,
-    "blank_columns": read_all_null_columns,
+    "read_all_null_columns": read_all_null_columns,
 }
 
 
 class _Reader(CodecFunctionBuilder):
-    """A reader in the making; see `reader_of`."""
+    """The builder of one reader; see `reader_of`."""
 
     def __init__(self, cls: Any, version: int) -> None:
         super().__init__("read", cls, version, "def read(b, p, end):", GLOBALS)
@@ -128,7 +130,7 @@ class _Reader(CodecFunctionBuilder):
             )
 
     def structure(self, cls: Any, target: str) -> None:
-        """`target` becomes a new value of `cls`."""
+        """Read a new value of `cls` into `target`."""
         self.append_unflushed(f"{target} = new({self.bind(cls)})")
         for field in cls.__fields__:
             if field.tag is not None or not field.is_in(self.version):
@@ -142,7 +144,7 @@ class _Reader(CodecFunctionBuilder):
                 self.tagged(cls, target)
 
     def field(self, field: Field, target: str) -> None:
-        """`target` becomes the value of one field."""
+        """Read the value of one field into `target`."""
         if field.kind in STRUCT_CODES:
             self.append_fixed(STRUCT_CODES[field.kind], target)
         elif field.kind == "struct":
@@ -155,7 +157,7 @@ class _Reader(CodecFunctionBuilder):
             self.run_of_bytes(field, target)
 
     def nested(self, field: Field, target: str) -> None:
-        """`target` becomes another message, or null."""
+        """Read another message, or null, into `target`."""
         inner = self.fresh_name("o")
         if not field.is_nullable(self.version):
             self.structure(field.element, inner)
@@ -177,8 +179,9 @@ class _Reader(CodecFunctionBuilder):
             )
 
     def length(self, field: Field, target: str) -> str:
-        """The length that comes next, as an expression; null is dealt with and what is added now
-        stands where there is a value.
+        """Read the next length, and return it as an expression.
+
+        Null is dealt with: lines that are added next run only where there is a value.
         """
         size = self.fresh_name("n")
         if self.flexible:
@@ -197,7 +200,7 @@ class _Reader(CodecFunctionBuilder):
         return f"{size} - 1" if self.flexible else size
 
     def run_of_bytes(self, field: Field, target: str) -> None:
-        """`target` becomes a string, or a view of bytes, or null."""
+        """Read a string, or a view of bytes, or null, into `target`."""
         size = self.length(field, target)
         with self.unless_null(field):
             self.add(
@@ -207,24 +210,25 @@ class _Reader(CodecFunctionBuilder):
             self.add(f"{target} = {TEXT_DECODERS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
 
     def array(self, field: Field, target: str) -> None:
-        """`target` becomes a tuple, or null."""
+        """Read a tuple, or null, into `target`."""
         size, count = self.length(field, target), self.fresh_name("c")
         element = field.element
         with self.unless_null(field):
             self.add(f"{count} = {size}")
             if isinstance(element, Field):
-                least = min_field_bytes(element, self.version, self.flexible)
+                min_bytes = min_field_bytes(element, self.version, self.flexible)
             else:
-                least = min_struct_bytes(fields_of(field), self.version, self.flexible)
-            assert least > 0, f"an element of {field.name} takes no bytes"
-            self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
+                min_bytes = min_struct_bytes(fields_of(field), self.version, self.flexible)
+            # Without it, a small request could have a reader allocate any number of elements.
+            assert min_bytes > 0, f"an element of {field.name} takes no bytes"
+            self.add(f"if {count} * {min_bytes} > end - p: raise short({count}, end - p)")
             if isinstance(element, Field) and element.kind in INTEGERS:
-                self.numbers(STRUCT_CODES[element.kind], least, count, target)
+                self.numbers(STRUCT_CODES[element.kind], min_bytes, count, target)
             else:
                 self.elements(element, count, target)
 
     def numbers(self, code: str, size: int, count: str, target: str) -> None:
-        """`target` becomes a tuple of integers, all read at once."""
+        """Read a tuple of integers into `target`, all at once."""
         few = self.bind(tuple(Struct(f">{n}{code}").unpack_from for n in range(ARRAYS_BY_COUNT)))
         many = f"unpack_from(f'>{{{count}}}{code}', b, p)"
         self.add(
@@ -233,7 +237,7 @@ class _Reader(CodecFunctionBuilder):
         )
 
     def elements(self, element: Any, count: str, target: str) -> None:
-        """`target` becomes a tuple of what is read one by one."""
+        """Read a tuple into `target`, element by element."""
         items, item = self.fresh_name("l"), self.fresh_name("o")
         self.add(f"{items} = []")
         with self.block(f"for _ in range({count}):"):
@@ -245,54 +249,55 @@ class _Reader(CodecFunctionBuilder):
         self.add(f"{target} = tuple({items})")
 
     def columns(self, field: Field, target: str) -> None:
-        """`target` becomes the columns of an array: all at once if no element has a text, else one
-        by one.
+        """Read the columns of an array into `target`.
+
+        All elements are read at once if their texts are null, else one by one.
         """
         assert not self.flexible, f"{field.name} has columns in a flexible version"
-        count, found = self.length(field, target), self.fresh_name("v")
+        count, values = self.length(field, target), self.fresh_name("v")
         fields = fields_of(field)
-        present = tuple(each for each in fields if each.is_in(self.version))
-        least, (codes, nulls) = (
+        present = tuple(column for column in fields if column.is_in(self.version))
+        min_bytes, (codes, nulls) = (
             min_struct_bytes(present, self.version, False),
             all_null_layout(present, self.version),
         )
-        self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
+        self.add(f"if {count} * {min_bytes} > end - p: raise short({count}, end - p)")
         if codes:
             packing = Struct(">" + codes)
-            blank = (
-                f"blank_columns({self.bind(packing)}, {self.bind(nulls)}, {count}, "
+            all_null = (
+                f"read_all_null_columns({self.bind(packing)}, {self.bind(nulls)}, {count}, "
                 "memoryview(b)[p:end])"
             )
-            self.add(f"{found} = {blank} if {count} else ((),) * {len(present)}")
-            with self.block(f"if {found} is not None:"):
+            self.add(f"{values} = {all_null} if {count} else ((),) * {len(present)}")
+            with self.block(f"if {values} is not None:"):
                 self.add(f"p += {count} * {packing.size}")
         if nulls or not codes:
             with self.block("else:") if codes else nullcontext():
-                self.rows(present, count, found)
-        places = {each.name: f"{found}[{place}]" for place, each in enumerate(present)}
-        said = [
-            places.get(each.name) or f"({self.bind(each.default)},) * {count}" for each in fields
+                self.rows(present, count, values)
+        expressions = {column.name: f"{values}[{index}]" for index, column in enumerate(present)}
+        columns = [
+            expressions.get(column.name) or f"({self.bind(column.default)},) * {count}"
+            for column in fields
         ]
-        self.add(f"{target} = ({', '.join(said)},)")
+        self.add(f"{target} = ({', '.join(columns)},)")
 
-    def rows(self, fields: tuple[Field, ...], count: str, found: str) -> None:
-        """`found` becomes the columns of these fields, read element by element."""
+    def rows(self, fields: tuple[Field, ...], count: str, target: str) -> None:
+        """Read the columns of these fields into `target`, element by element."""
         lists, items = (
             [self.fresh_name("l") for _ in fields],
             [self.fresh_name("o") for _ in fields],
         )
-        self.add("; ".join(f"{each} = []" for each in lists))
+        self.add("; ".join(f"{column} = []" for column in lists))
         with self.block(f"for _ in range({count}):"):
             for field, item in zip(fields, items, strict=True):
                 with self.inside_field(field.name):
                     self.field(field, item)
-            self.add(
-                "; ".join(f"{each}.append({item})" for each, item in zip(lists, items, strict=True))
-            )
-        self.add(f"{found} = {', '.join(f'tuple({each})' for each in lists)},")
+            appends = zip(lists, items, strict=True)
+            self.add("; ".join(f"{column}.append({item})" for column, item in appends))
+        self.add(f"{target} = {', '.join(f'tuple({column})' for column in lists)},")
 
     def tagged(self, cls: Any, target: str) -> None:
-        """The tagged fields of a struct are read; those that nobody knows are passed over."""
+        """Read the tagged fields of a struct, and skip unknown ones."""
         known = [
             field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
         ]
@@ -324,8 +329,8 @@ class _Reader(CodecFunctionBuilder):
 
 
 def reader_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
-    """The reader of `cls` in that version, and the field that each of its lines is about."""
-    making = _Reader(cls, version)
-    making.structure(cls, "o")
-    making.add("return o, p")
-    return making.compile()
+    """Return the reader of `cls` in that version, and the field that each of its lines reads."""
+    builder = _Reader(cls, version)
+    builder.structure(cls, "o")
+    builder.add("return o, p")
+    return builder.compile()

@@ -1,11 +1,11 @@
-"""Offsets, timestamps and null keys of a batch's records, as columns, without an object for each
-record.
+"""Offsets, timestamps and null keys of a batch's records, as columns.
 
 Used by Produce to validate batches of compacted or time-checked topics, and by ListOffsets by time.
-The record lengths are followed one by one and everything else is read in columns by NumPy; a batch
-of few records is read faster one by one. Keys, values and headers are not looked into: a record
-must end where its value ends, or behind it if it has headers. Topic rules are checked elsewhere.
-`columns` reads whole records, by compiled kernels that a broker does not load.
+No record becomes an object. The record lengths are followed one by one and everything else is read
+in columns by NumPy; a batch of few records is read faster one by one. Keys, values and headers are
+not looked into: a record must end where its value ends, or behind it if it has headers. Topic rules
+are checked elsewhere. `columns` reads whole records, by compiled kernels that a broker does not
+load.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -30,8 +30,9 @@ OVERFLOW = "a record whose timestamp does not fit 64 bits"
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch in order, a column for each property. has_key: False for a null
-    key.
+    """The records of one batch in order, a column for each property.
+
+    has_key: False for a null key.
     """
 
     offsets: Int64Column
@@ -40,10 +41,10 @@ class RecordColumns(NamedTuple):
 
 
 def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
-    """Return the columns of the records in `plain`, the decompressed body of a batch; DecodeError
-    for malformed ones.
+    """Return the columns of the records in `plain`, the decompressed body of a batch.
 
-    The times are those of the producer, whatever the header says of the append.
+    The timestamps are those of the producer, even if the header has LogAppendTime.
+    Errors: DecodeError for malformed records.
     """
     try:
         return (
@@ -121,8 +122,9 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
-    """Return where each record begins, with its length. Most lengths have one or two bytes and are
-    read inline.
+    """Return where each record begins, with its length.
+
+    Most lengths have one or two bytes and are read inline.
     """
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
@@ -133,10 +135,10 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
         size = plain[at]
         at += 1
         shift = 7
-        while size >> shift:  # the last byte that was read says that another one follows
+        while size >> shift:  # the continuation bit of the last byte is set
             byte = plain[at]
             at += 1
-            size += (byte - 1) << shift  # less the bit that said so
+            size += (byte - 1) << shift  # -1 takes that continuation bit away
             shift += 7
             if shift > 35:
                 raise DecodeError("a varint that does not end")
@@ -153,8 +155,9 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
 def _varints(
     octets: NDArray[np.uint8], at: Int64Column, bits: int
 ) -> tuple[Int64Column, Int64Column]:
-    """Return the zigzag varints at these positions, and the positions behind them; IndexError
-    beyond the end.
+    """Return the zigzag varints at these positions, and the positions behind them.
+
+    Errors: IndexError beyond the end, DecodeError for more than `bits` bits.
     """
     octet = octets[at]
     zigzag = (octet & 127).astype(np.uint64)

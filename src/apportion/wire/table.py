@@ -62,8 +62,9 @@ class Api(NamedTuple):
 
 
 class DecodedRequest(NamedTuple):
-    """A decoded request. `body` is None for ApiVersions in an unknown version: answer it in version
-    0.
+    """A decoded request.
+
+    body: None for ApiVersions in an unknown version; answer it in version 0.
     """
 
     api: Api
@@ -171,8 +172,9 @@ def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[in
 def api_versions_response(
     error: Code = Code.NONE, **fields: Any
 ) -> api_versions.ApiVersionsResponse:
-    """Return the response to ApiVersions; `error` is UNSUPPORTED_VERSION for a request without a
-    body.
+    """Return the response to ApiVersions.
+
+    error: UNSUPPORTED_VERSION for a request without a body.
     """
     keys = tuple(
         api_versions.ApiVersion(

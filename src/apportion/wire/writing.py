@@ -1,10 +1,9 @@
-"""Makes the writer of one message class in one version: a Python function that knows nothing else,
-and so loops over nothing.
+"""Generates the writer of one message class in one version, a Python function without loops.
 
-A writer is called with (value, append) and hands its parts, in order, to `append`. It refuses a
-value that the version cannot
-say: null where there is none, or anything but the default in a field that the version does not have
-and that may not be ignored.
+It has no loop over fields, because it is made for these fields. A writer is called with (value,
+append) and hands its parts, in order, to `append`. It refuses a value that the version cannot
+express: null where there is none, or anything but the default in a field that the version does not
+have and that may not be ignored.
 """
 
 from itertools import repeat
@@ -39,7 +38,7 @@ TEXT_ENCODERS = {
 
 
 def varint(value: int) -> bytes:
-    """`value` as an unsigned varint."""
+    """Return `value` as an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
     out = bytearray()
@@ -53,11 +52,14 @@ def varint(value: int) -> bytes:
 def write_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]
 ) -> bytes | None:
-    """The `count` records of these columns, all texts null; None where one of these is not."""
-    for place, null in nulls:
-        if columns[place].count(None) != count:
+    """Return the `count` array elements of these columns, in which all texts are null.
+
+    Returns None if a text is not null: then they must be written one by one.
+    """
+    for index, null in nulls:
+        if columns[index].count(None) != count:
             return None
-        columns[place] = repeat(null)
+        columns[index] = repeat(null)
     return b"".join(map(packing.pack, *columns))
 
 
@@ -67,12 +69,12 @@ GLOBALS = {
     "Malformed": Malformed,
     "ONE_BYTE": ONE_BYTE,
     "to_modified": to_modified,
-    "blank_bytes": write_all_null_columns,
+    "write_all_null_columns": write_all_null_columns,
 }
 
 
 class _Writer(CodecFunctionBuilder):
-    """A writer in the making; see `writer_of`."""
+    """The builder of one writer; see `writer_of`."""
 
     def __init__(self, cls: Any, version: int) -> None:
         super().__init__("write", cls, version, "def write(o, a):", GLOBALS)
@@ -90,7 +92,7 @@ class _Writer(CodecFunctionBuilder):
             )
 
     def structure(self, cls: Any, source: str) -> None:
-        """Every field of `source`, which is a value of `cls`, is written."""
+        """Write every field of `source`, which is a value of `cls`."""
         for field in cls.__fields__:
             with self.inside_field(field.name):
                 if not field.is_in(self.version):
@@ -101,16 +103,17 @@ class _Writer(CodecFunctionBuilder):
             self.tagged(cls, source)
 
     def absent(self, field: Field, source: str) -> None:
-        """A field that this version cannot say must not say anything."""
+        """Refuse a value other than the default in a field that this version does not have."""
         if not field.ignorable:
             self.append_unflushed(
                 f"if {self.differs(field, source)}: raise Malformed('this version has no "
                 "such field')"
             )
 
-    def says(self, field: Field, source: str) -> str:
-        """A condition: the tagged field is written. Kafka writes a struct that can be null even
-        where it is null.
+    def must_write_tagged(self, field: Field, source: str) -> str:
+        """Return a condition: the tagged field must be written.
+
+        Kafka writes a nullable struct even where it is null.
         """
         return (
             "True"
@@ -119,7 +122,7 @@ class _Writer(CodecFunctionBuilder):
         )
 
     def differs(self, field: Field, source: str) -> str:
-        """A condition: the field is not at its default."""
+        """Return a condition: the field is not at its default."""
         if field.default is None:
             return f"{source} is not None"
         if not field.default and not field.is_nullable(self.version):
@@ -128,7 +131,7 @@ class _Writer(CodecFunctionBuilder):
         return f"{source} is not {default} and {source} != {default}"
 
     def field(self, field: Field, source: str) -> None:
-        """One field is written."""
+        """Write one field."""
         if field.kind in STRUCT_CODES:
             self.append_fixed(STRUCT_CODES[field.kind], source)
             return
@@ -153,7 +156,7 @@ class _Writer(CodecFunctionBuilder):
                 self.run_of_bytes(field, value)
 
     def null(self, field: Field) -> None:
-        """Null is written."""
+        """Write null."""
         if field.kind == "struct":
             self.append_fixed("b", str(NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT))
         elif self.flexible:
@@ -162,7 +165,7 @@ class _Writer(CodecFunctionBuilder):
             self.append_fixed(length_code(field), str(null_length(field)))
 
     def length(self, field: Field, value: str) -> str:
-        """The length of `value` is written; the name that it has."""
+        """Write the length of `value`, and return the name of the variable that holds it."""
         size = self.fresh_name("n")
         if self.flexible:
             self.add(
@@ -175,7 +178,7 @@ class _Writer(CodecFunctionBuilder):
         return size
 
     def run_of_bytes(self, field: Field, value: str) -> None:
-        """A string, or bytes, are written."""
+        """Write a string, or bytes."""
         if field.kind in TEXT_ENCODERS:
             self.add(f"{value} = {TEXT_ENCODERS[field.kind].format(value)}")
         if field.kind == "chars" and field.is_nullable(self.version):
@@ -184,7 +187,7 @@ class _Writer(CodecFunctionBuilder):
         self.add(f"{self.sink}({value})")
 
     def array(self, field: Field, value: str) -> None:
-        """A tuple is written."""
+        """Write a tuple."""
         element = field.element
         size = self.length(field, value)
         if isinstance(element, Field) and element.kind in INTEGERS:
@@ -204,77 +207,76 @@ class _Writer(CodecFunctionBuilder):
                 self.structure(element, item)
 
     def columns(self, field: Field, value: str) -> None:
-        """Columns are written as an array: all at once if no element has a text, else one by
-        one.
-        """
+        """Write columns as an array: all at once if all texts are null, else element by element."""
         assert not self.flexible, f"{field.name} has columns in a flexible version"
         fields, size = fields_of(field), self.fresh_name("n")
-        places = [place for place, each in enumerate(fields) if each.is_in(self.version)]
-        present = tuple(fields[place] for place in places)
+        indexes = [index for index, column in enumerate(fields) if column.is_in(self.version)]
+        present = tuple(fields[index] for index in indexes)
         self.add(f"{size} = len({value}[0])")
         self.add(
             f"if any(len(each) != {size} for each in {value}): raise Malformed('its "
             "columns differ in length')"
         )
-        for place, each in enumerate(fields):
-            if place not in places:
-                with self.inside_field(each.name), self.block(f"for each in {value}[{place}]:"):
-                    self.absent(each, "each")
+        for index, column in enumerate(fields):
+            if index not in indexes:
+                with self.inside_field(column.name), self.block(f"for each in {value}[{index}]:"):
+                    self.absent(column, "each")
                     self.add("pass")
         self.append_fixed("i", size)
         codes, nulls = all_null_layout(present, self.version)
-        row, said = self.fresh_name("o"), self.fresh_name("s")
+        row, encoded = self.fresh_name("o"), self.fresh_name("s")
         if codes:
-            taken = ", ".join(f"{value}[{place}]" for place in places)
+            columns = ", ".join(f"{value}[{index}]" for index in indexes)
             self.add(
-                f"{said} = blank_bytes({self.bind(Struct('>' + codes))}, "
-                f"{self.bind(nulls)}, {size}, [{taken}])"
+                f"{encoded} = write_all_null_columns({self.bind(Struct('>' + codes))}, "
+                f"{self.bind(nulls)}, {size}, [{columns}])"
             )
-            with self.block(f"if {said} is not None:"):
-                self.add(f"{self.sink}({said})")
+            with self.block(f"if {encoded} is not None:"):
+                self.add(f"{self.sink}({encoded})")
         if nulls or not codes:
             with (
                 self.block("else:" if codes else "if True:"),
                 self.block(f"for {row} in zip(*{value}, strict=True):"),
             ):
-                for place, each in zip(places, present, strict=True):
-                    with self.inside_field(each.name):
-                        self.field(each, f"{row}[{place}]")
+                for index, column in zip(indexes, present, strict=True):
+                    with self.inside_field(column.name):
+                        self.field(column, f"{row}[{index}]")
 
     def tagged(self, cls: Any, source: str) -> None:
-        """The tagged fields that are not at their defaults are written in the order of their
-        tags.
-        """
+        """Write the tagged fields that are not at their defaults, in the order of their tags."""
         known = [
             field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
         ]
         if not known:
             self.append_fixed("B", "0")
             return
-        said, outer = self.fresh_name("t"), self.sink
-        self.add(f"{said} = []")
+        tags, outer = self.fresh_name("t"), self.sink
+        self.add(f"{tags} = []")
         for field in sorted(known, key=lambda field: field.tag or 0):
             parts, body, value = (
                 self.fresh_name("w"),
                 self.fresh_name("s"),
                 f"{source}.{field.name}",
             )
-            with self.inside_field(field.name), self.block(f"if {self.says(field, value)}:"):
+            with (
+                self.inside_field(field.name),
+                self.block(f"if {self.must_write_tagged(field, value)}:"),
+            ):
                 self.sink = self.fresh_name("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)
                 self.add(f"{body} = b''.join({parts})")
                 self.sink = outer
                 self.add(
-                    f"{said}.append({self.bind(varint(field.tag or 0))} + "
+                    f"{tags}.append({self.bind(varint(field.tag or 0))} + "
                     f"varint(len({body})) + {body})"
                 )
-        self.add(f"{self.sink}(varint(len({said})) + b''.join({said}))")
+        self.add(f"{self.sink}(varint(len({tags})) + b''.join({tags}))")
 
 
 def writer_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
-    """The writer of `cls` in that version, and the field that each of its lines is about."""
-    making = _Writer(cls, version)
-    making.structure(cls, "o")
-    making.add("return")
-    return making.compile()
+    """Return the writer of `cls` in that version, and the field that each of its lines writes."""
+    builder = _Writer(cls, version)
+    builder.structure(cls, "o")
+    builder.add("return")
+    return builder.compile()

@@ -123,6 +123,7 @@ def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscrip
     At most once a heartbeat.
     """
     saved, live = group.saved, group.live
+    # The snapshot is one object until the topics change, so a steady heartbeat computes no hash.
     has_seen_topics = live.seen_topics is turn.topics
     live.seen_topics = turn.topics
     if has_seen_topics and not has_changed_subscription:

@@ -73,6 +73,7 @@ class Range(Assignor):
         """Assign Kafka's ranges; in the same sizes by rack where racks are known (KIP-881)."""
         group = Numbering(cluster, members)
         racks = group.racks_or_none(cluster)
+        # KIP-881: racks matter only if a member has one
         if racks is None:
             return group.to_given(range_assignment(group.starts, group.subscriptions))
         return group.to_given(range_by_rack(group.starts, group.subscriptions, racks))
@@ -151,6 +152,7 @@ class CooperativeSticky(Assignor):
 
 def claim_from_user_data(subscription: Subscription) -> OwnershipClaim:
     """Return what a `sticky` member claims; user data that cannot be decoded claim nothing."""
+    # KIP-341: with the generation a leader can tell a stale claim from the newest one
     claim = decode_sticky(subscription.user_data)
     return from_wire(claim.topic_partitions), max(claim.generation, NO_GENERATION)
 

@@ -23,6 +23,7 @@ class TopicParts(NamedTuple):
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
     """Return the partitions by topic, each once, in order of name and number."""
+    # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(
         TopicParts(topic, tuple(number for _, number in run))

@@ -55,12 +55,14 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
             f"assignors {', '.join(names)} have no rebalance protocol in common ({protocols}); "
             "leave one out"
         )
+    # KIP-429: members that are being upgraded offer both until the last one is cooperative
     return max(common)
 
 
 def _assignor(choice: str | Assignor) -> Assignor:
     if isinstance(choice, str):
         if "," in choice:
+            # other clients take partition.assignment.strategy as one text with commas
             names = tuple(name.strip() for name in choice.split(",") if name.strip())
             raise ValueError(f"there is no assignor {choice!r}: give several as a tuple, {names}")
         if choice not in CLIENT_ASSIGNORS:
@@ -69,6 +71,7 @@ def _assignor(choice: str | Assignor) -> Assignor:
                 f"{', '.join(CLIENT_ASSIGNORS)}, or an Assignor object"
             )
         return CLIENT_ASSIGNORS[choice]()
+    # a common mistake: the class instead of an object
     if isinstance(choice, type) and hasattr(choice, "assign"):
         raise ValueError(
             f"the class {choice.__name__} is no assignor: give a name, or an object, "

@@ -45,6 +45,7 @@ class DataLossCheck:
         """
         if not plan.gaps:
             return
+        # Is it a gap of this topic at all?
         deleted = yield from deleted_partitions(gap.partition for gap in plan.gaps)
         if deleted:
             yield from self.report_deleted(

@@ -181,6 +181,7 @@ def _value_of(
     by_key: Mapping[tuple[str | bytes, int], V], partition: TopicIdPartition, default: V
 ) -> V:
     """Return the value of the partition: responses name topics by name or by id (KIP-848)."""
+    # OffsetCommit and OffsetFetch have topic ids from version 10 on
     by_name = by_key.get((partition.topic, partition.partition))
     if by_name is not None:
         return by_name

@@ -119,8 +119,9 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
             )
             commit_first[partition] = position = _clamp(partition, position, log, gaps)
         positions[partition] = _clamp(partition, position, log, gaps)
-    ends = _ends(positions, inputs)
+    ends = _read_ends(positions, inputs)
     if previous.end_offsets() == ends:
+        # The very same value: Spark starts no batch if the offset is unchanged.
         return BatchPlan(previous, commit_first, tuple(gaps))
     ranges = {partition: (position, ends[partition]) for partition, position in positions.items()}
     return BatchPlan(
@@ -146,7 +147,7 @@ def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: lis
     return offset
 
 
-def _ends(
+def _read_ends(
     positions: Mapping[TopicIdPartition, int], inputs: PlanInput
 ) -> dict[TopicIdPartition, int]:
     """Return how far each partition is read, within caps and limit."""
@@ -154,6 +155,7 @@ def _ends(
     for partition, position in positions.items():
         end = inputs.logs[partition].end
         if inputs.caps is not None:
+            # availableNow: a partition without a cap appeared after the caps were read
             end = min(end, inputs.caps.get(partition, position))
         lags[partition] = max(end - position, 0)
     shares = (

@@ -48,7 +48,7 @@ NO_REPORT = WriterReport()
 
 def metadata_of(sinks: Sinks) -> str:
     """Return the commit metadata of a query that writes to `sinks`; "" if they are not known."""
-    return _text(sinks) if sinks else ""
+    return _encode_metadata(sinks) if sinks else ""
 
 
 def sinks_of(metadata: str) -> Sinks | None:
@@ -57,6 +57,7 @@ def sinks_of(metadata: str) -> Sinks | None:
         value = json.loads(metadata)
         sinks = value["sinks"] if isinstance(value, dict) else None
     except (ValueError, KeyError, RecursionError):
+        # any client may have committed any text: nested deeply it raises RecursionError
         return None
     return (
         tuple(sinks)
@@ -76,8 +77,9 @@ def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndM
     stored: of every partition that the group may read.
     """
     for partition, sinks in claimed_sinks(stored).items():
+        # () is a query of unknown sinks: it may not go on where a sink has claimed the group
         if sinks != mine:
-            raise AnotherSink(_belongs(partition, sinks, mine))
+            raise AnotherSink(_other_sink_text(partition, sinks, mine))
 
 
 def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int]) -> None:
@@ -150,7 +152,7 @@ def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
     return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
 
 
-def _belongs(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
+def _other_sink_text(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     moved = (
         "; or, if the table was moved, stop all members of the group and start again, "
         "with the same checkpoint and "
@@ -193,7 +195,7 @@ def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
         )
 
 
-def _text(sinks: Sinks) -> str:
+def _encode_metadata(sinks: Sinks) -> str:
     text = json.dumps({"sinks": sinks}, separators=(",", ":"))
     if len(text.encode()) > MAX_METADATA_BYTES:
         raise AnotherSink(

@@ -178,7 +178,8 @@ def parse_span(offset: Any) -> Span:
             offset = json.loads(offset)
         except ValueError as error:
             raise SpanError(f"an offset must be JSON: {error}") from None
-    version = _mapping(offset, "the offset").get("v", FORMAT)
+    version = _require_object(offset, "the offset").get("v", FORMAT)
+    # in Python True equals 1
     if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
         raise SpanError(
             f"this offset has format {version!r}; this version reads formats {FORMAT} and "
@@ -188,58 +189,59 @@ def parse_span(offset: Any) -> Span:
     # a question has null instead of sinks, and its number
     is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
     has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
-    _keys(
+    _require_keys(
         offset,
         "the offset",
         QUESTION_KEYS if is_question else UNCLAIMED_KEYS if has_unclaimed else KEYS[version],
     )
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
-    topics = _mapping(offset["topics"], "topics")
+    topics = _require_object(offset["topics"], "topics")
     ranges: dict[TopicIdPartition, tuple[int, int]] = {}
     for topic, entry in topics.items():
-        topic_id = _entry_id(topic, entry, "span")
-        for number, offset_range in _mapping(
+        topic_id = _parse_topic_id(topic, entry, "span")
+        for number, offset_range in _require_object(
             entry["span"], f"the offset ranges of topic {topic!r}"
         ).items():
-            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _offset_range(
-                topic, number, offset_range
+            ranges[TopicIdPartition(topic, topic_id, _parse_partition(topic, number))] = (
+                _parse_range(topic, number, offset_range)
             )
     span = sorted_span(offset["id"], ranges)
     if is_question:
         return span._replace(
-            question_number=_number(offset["asks"]), unclaimed=_unclaimed(offset["nameless"])
+            question_number=_parse_question_number(offset["asks"]),
+            unclaimed=_parse_unclaimed(offset["nameless"]),
         )
     if has_unclaimed:
         return span._replace(
-            sinks=_sinks(offset["sinks"]), unclaimed=_unclaimed(offset["nameless"])
+            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["nameless"])
         )
-    return span if version == FORMAT else span._replace(sinks=_sinks(offset["sinks"]))
+    return span if version == FORMAT else span._replace(sinks=_parse_sinks(offset["sinks"]))
 
 
-def _entry_id(topic: str, entry: Any, what: str) -> TopicId:
-    _keys(entry, f"topic {topic!r}", ("id", what))
+def _parse_topic_id(topic: str, entry: Any, what: str) -> TopicId:
+    _require_keys(entry, f"topic {topic!r}", ("id", what))
     if not isinstance(entry["id"], str):
         raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
     return topic_id_bytes(entry["id"])
 
 
-def _sinks(value: Any) -> tuple[str, ...]:
+def _parse_sinks(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise SpanError(f"the sinks must be a JSON array of strings or null, not {value!r}")
     return tuple(value)
 
 
-def _number(value: Any) -> int:
+def _parse_question_number(value: Any) -> int:
     if type(value) is not int or value <= 0:
         raise SpanError(f"the number of a question must be an integer from 1 on, not {value!r}")
     return value
 
 
-def _unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
+def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     unclaimed = []
-    for topic, entry in _mapping(value, "nameless").items():
-        topic_id, numbers = _entry_id(topic, entry, "partitions"), entry["partitions"]
+    for topic, entry in _require_object(value, "nameless").items():
+        topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(numbers, list | tuple) or not all(
             type(number) is int and number >= 0 for number in numbers
         ):
@@ -251,27 +253,27 @@ def _unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     return tuple(sorted(unclaimed))
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _require_object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise SpanError(f"{what} must be a JSON object, not {value!r}")
     return value
 
 
-def _keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
-    if tuple(sorted(_mapping(value, what))) != keys:
+def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
+    if tuple(sorted(_require_object(value, what))) != keys:
         raise SpanError(
             f"{what} must have exactly the keys {', '.join(keys)}, not "
             f"{', '.join(sorted(value)) or 'none'}"
         )
 
 
-def _partition(topic: str, number: str) -> int:
+def _parse_partition(topic: str, number: str) -> int:
     if not number.isascii() or not number.isdigit() or str(int(number)) != number:
         raise SpanError(f"{number!r} is not a partition of topic {topic!r}")
     return int(number)
 
 
-def _offset_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
+def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
     is_pair = (
         isinstance(offset_range, list | tuple)
         and len(offset_range) == 2

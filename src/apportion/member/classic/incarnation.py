@@ -100,6 +100,7 @@ class Incarnation:
         if self.state is MembershipState.SYNCING:
             return 0
         if self.is_missing_topics:
+            # a topic that was just created is not known to every broker yet
             return min(settings.metadata_interval_ms, settings.backoff_limit_ms)
         if self.generation.has_pending_revocation:
             return min(settings.metadata_interval_ms, settings.rebalance_timeout_ms)
@@ -136,6 +137,7 @@ class Incarnation:
     def _build_join(self, member_id: str) -> JoinGroupRequest:
         """Return a JoinGroup request, and remember what it claims."""
         owned = self._metadata.to_topic_parts(self.ownership.claim())
+        # The leader assigns by name; what a name means for this member is fixed when it joins.
         self._topic_ids = self._metadata.topic_ids()
         self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = (
             self.topics,
@@ -170,6 +172,7 @@ class Incarnation:
         if self._settings.assignor_or_none(name) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        # Only the leader's response has the members' subscriptions.
         if response.leader != response.member_id:
             return []
         group = decode_group_subscription(response.members)

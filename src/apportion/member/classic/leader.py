@@ -57,6 +57,7 @@ def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> Grou
                 member.metadata, member.group_instance_id
             )
         except DecodeError as error:
+            # One broken member must not stop the rebalance of the others.
             members[member.member_id] = Subscription((), instance_id=member.group_instance_id)
             unreadable.append(f"the subscription of {member.member_id!r} cannot be read: {error}")
     return GroupSubscription(members, tuple(unreadable))
@@ -140,6 +141,7 @@ def _check_and_encode(
     checks: bool,
 ) -> EncodedAssignments:
     check_given(cluster, members, given)
+    # Two members may claim a partition; only the assignor knows which claim is stale (KIP-792).
     if checks and assignor.name != TRUSTED:
         check_cooperative(members, given)
     return EncodedAssignments(

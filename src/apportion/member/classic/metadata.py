@@ -33,7 +33,7 @@ class TopicMetadataCache:
             self._topics.pop(name, None)
         for topic in found:
             self._topics[topic.name] = topic
-            self._names[topic.id] = topic.name
+            self._names[topic.id] = topic.name  # never removed: see the module
 
     def topic_name(self, partition: IdPartition) -> str:
         """Return the topic name of a partition from `to_assignment`; the topic may be deleted."""
@@ -46,11 +46,11 @@ class TopicMetadataCache:
 
     def to_assignment(self, parts: Iterable[TopicParts]) -> Assignment:
         """Return these partitions by their topics' current ids, without those that do not exist."""
-        flat = ((topic, number) for topic, numbers in parts for number in numbers)
+        pairs = ((topic, number) for topic, numbers in parts for number in numbers)
         return assignment(
             IdPartition(self._topics[topic].id, number)
-            for topic, number in flat
-            if self._has(topic, number)
+            for topic, number in pairs
+            if self._has_partition(topic, number)
         )
 
     def topic_ids(self) -> dict[str, TopicId]:
@@ -68,7 +68,9 @@ class TopicMetadataCache:
 
         It does not exist, or the broker that was asked does not know it yet.
         """
-        return any(not self._has(topic, number) for topic, numbers in parts for number in numbers)
+        return any(
+            not self._has_partition(topic, number) for topic, numbers in parts for number in numbers
+        )
 
     def exceeds_any(self, parts: Iterable[TopicParts], names: Iterable[str]) -> bool:
         """Return whether a named topic that exists has fewer partitions than in `parts`."""
@@ -95,7 +97,7 @@ class TopicMetadataCache:
             if (topic := self._topics.get(name)) is not None
         }
 
-    def _has(self, topic: str, number: int) -> bool:
+    def _has_partition(self, topic: str, number: int) -> bool:
         description = self._topics.get(topic)
         return description is not None and 0 <= number < description.partitions
 

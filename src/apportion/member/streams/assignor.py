@@ -180,14 +180,14 @@ class StreamsAssignor:
                 supported=supported,
                 process_id=settings.process_id,
                 endpoint=settings.endpoint,
-                offset_sums=self._sums(),
+                offset_sums=self._offset_sums_to_report(),
                 unique=self._unique,
                 error=self.error,
                 tags=settings.tags,
             )
         )
 
-    def _sums(self) -> Mapping[TaskId, int]:
+    def _offset_sums_to_report(self) -> Mapping[TaskId, int]:
         """Return the offset sums to report; tasks that ran in an earlier incarnation no longer run.
 
         Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
@@ -229,7 +229,7 @@ class StreamsAssignor:
         )
         self.notes += plan.notes
         self._leads_unfinished = plan.upgrade_pending
-        return {member: _given(own) for member, own in plan.assignments.items()}
+        return {member: _encode_given(own) for member, own in plan.assignments.items()}
 
     def _decode_member(
         self, member: str, subscription: Subscription, source_topics: tuple[str, ...]
@@ -301,7 +301,7 @@ class StreamsAssignor:
         self.tasks = TaskShare(
             generation,
             info.used,
-            _active(given.partitions, info),
+            _active_tasks(given.partitions, info),
             info.standby,
             info.active_hosts,
             info.standby_hosts,
@@ -328,11 +328,11 @@ class StreamsAssignor:
         return must_announce
 
 
-def _given(assignment: ConsumerAssignment) -> Given:
+def _encode_given(assignment: ConsumerAssignment) -> Given:
     return Given(by_topic(assignment.partitions), encode_assignment(assignment.info))
 
 
-def _active(
+def _active_tasks(
     parts: tuple[TopicParts, ...], info: AssignmentInfo
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
     """Return the partitions that each active task reads.

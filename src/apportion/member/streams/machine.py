@@ -68,6 +68,7 @@ class StreamsMember:
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):
+                # carried by the next JoinGroup; a change alone is no reason to rejoin
                 assignor.offset_sums, assignor.sums_incarnation = offset_sums, incarnation
                 return []
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
@@ -79,11 +80,13 @@ class StreamsMember:
             case ShutDownApplication():
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED
                 event = Rejoin("this instance asks all to shut down")
+        # before the step: within it the assignor may write user data or assign as the leader
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):
             assignor.tasks = TaskShare()
         if any(isinstance(action, Failed | Left) for action in actions):
+            # or the next membership of this member would ask for the shutdown again
             assignor.forget_shutdown()
         notes, assignor.notes = assignor.notes, []
         return [*(Note("warning", note) for note in notes), *actions]

@@ -1,3 +1,4 @@
-"""The messages of the protocol, one module for each API: inert values, read and written by
-`apportion.wire.codec`.
+"""The messages of the protocol, one module for each API.
+
+They are plain values, read and written by `apportion.wire.codec`.
 """

@@ -1,11 +1,11 @@
-"""Which versions of which APIs a broker speaks: the first thing that a client asks."""
+"""ApiVersions: the APIs and versions that a broker serves, a client's first request."""
 
 from apportion.wire.fields import array, boolean, int16, int32, int64, message, string
 
 
 @message(key=18, versions=range(5), flexible=3, type="request")
 class ApiVersionsRequest:
-    """What do you speak? Sent by a client that does not know the broker yet."""
+    """Request the APIs and versions that the broker serves."""
 
     client_software_name: str = string(since=3, ignorable=True)
     client_software_version: str = string(since=3, ignorable=True)
@@ -13,7 +13,7 @@ class ApiVersionsRequest:
 
 @message()
 class ApiVersion:
-    """The versions of one API, from the first to the last."""
+    """The supported versions of one API, first and last."""
 
     api_key: int = int16()
     min_version: int = int16()
@@ -22,7 +22,7 @@ class ApiVersion:
 
 @message()
 class SupportedFeatureKey:
-    """The levels of one feature that the broker could run with."""
+    """The levels of one feature that the broker supports (KIP-584)."""
 
     name: str = string()
     min_version: int = int16()
@@ -31,7 +31,7 @@ class SupportedFeatureKey:
 
 @message()
 class FinalizedFeatureKey:
-    """The level of one feature that the cluster runs with."""
+    """The level of one feature that is in force in the cluster (KIP-584)."""
 
     name: str = string()
     max_version_level: int = int16()
@@ -40,8 +40,9 @@ class FinalizedFeatureKey:
 
 @message(key=18, versions=range(5), flexible=3, type="response")
 class ApiVersionsResponse:
-    """What the broker speaks. To an unknown version it is an answer in version 0 with
-    UNSUPPORTED_VERSION.
+    """The APIs that the broker serves, with their versions.
+
+    The response to an unknown version is in version 0, with UNSUPPORTED_VERSION.
     """
 
     error_code: int = int16()

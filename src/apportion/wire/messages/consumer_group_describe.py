@@ -1,11 +1,11 @@
-"""Consumer groups with their members, epochs and assignments (KIP-848)."""
+"""ConsumerGroupDescribe: consumer groups with their members, epochs and assignments (KIP-848)."""
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string, struct, uuid
 
 
 @message(key=69, versions=range(2), flexible=0, type="request")
 class ConsumerGroupDescribeRequest:
-    """Describe these groups."""
+    """Request the descriptions of some consumer groups."""
 
     group_ids: tuple[str, ...] = array(string())
     include_authorized_operations: bool = boolean()
@@ -22,16 +22,14 @@ class TopicPartitions:
 
 @message()
 class Assignment:
-    """The partitions that a member has, or shall have."""
+    """The partitions of a member's current or target assignment."""
 
     topic_partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
 
 
 @message()
 class Member:
-    """One member: what it said, what it has (`assignment`) and what it shall have
-    (`target_assignment`).
-    """
+    """One member of a consumer group, with its current and its target assignment."""
 
     member_id: str = string()
     instance_id: str | None = string(nullable=0, default=None)
@@ -48,7 +46,7 @@ class Member:
 
 @message()
 class DescribedGroup:
-    """One group with all its members, or why it cannot be described."""
+    """One consumer group with all its members, or the error why it cannot be described."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable=0, default=None)
@@ -63,7 +61,7 @@ class DescribedGroup:
 
 @message(key=69, versions=range(2), flexible=0, type="response")
 class ConsumerGroupDescribeResponse:
-    """The groups that were asked for."""
+    """The descriptions of the requested groups."""
 
     throttle_time_ms: int = int32()
     groups: tuple[DescribedGroup, ...] = array(DescribedGroup)

@@ -1,4 +1,7 @@
-"""The one request of a consumer-group member: join, stay, acknowledge, leave (KIP-848)."""
+"""ConsumerGroupHeartbeat: the one request by which a member joins, stays, acknowledges and leaves.
+
+Source: KIP-848.
+"""
 
 from apportion.wire.fields import array, int16, int32, message, string, struct, uuid
 
@@ -13,8 +16,9 @@ class TopicPartitions:
 
 @message(key=68, versions=range(2), flexible=0, type="request")
 class ConsumerGroupHeartbeatRequest:
-    """I live. Null says: as in my last heartbeat. `member_epoch` 0 joins, -1 leaves, -2 leaves a
-    static member's place open.
+    """A heartbeat of a member of a consumer group. Null: unchanged since its last heartbeat.
+
+    member_epoch: 0 joins, -1 leaves, -2 lets a static member leave temporarily.
     """
 
     group_id: str = string()
@@ -40,8 +44,9 @@ class Assignment:
 
 @message(key=68, versions=range(2), flexible=0, type="response")
 class ConsumerGroupHeartbeatResponse:
-    """The member's epoch and, where it changed, its assignment; the next heartbeat is due after
-    `heartbeat_interval_ms`.
+    """The member's epoch and, where it changed, its assignment.
+
+    The next heartbeat is due after `heartbeat_interval_ms`.
     """
 
     throttle_time_ms: int = int32()

@@ -1,18 +1,18 @@
-"""Give topics more partitions."""
+"""CreatePartitions: raise the partition count of topics."""
 
 from apportion.wire.fields import array, boolean, int16, int32, message, string
 
 
 @message()
 class CreatePartitionsAssignment:
-    """Which brokers shall hold one new partition."""
+    """The brokers of the replicas of one new partition."""
 
     broker_ids: tuple[int, ...] = array(int32())
 
 
 @message()
 class CreatePartitionsTopic:
-    """The number of partitions that one topic shall have in all."""
+    """One topic and its new partition count, old partitions included."""
 
     name: str = string()
     count: int = int32()
@@ -23,7 +23,7 @@ class CreatePartitionsTopic:
 
 @message(key=37, versions=range(4), flexible=2, type="request")
 class CreatePartitionsRequest:
-    """Grow these topics, or only check whether it could be done."""
+    """Add partitions to these topics; with `validate_only` only check whether that is possible."""
 
     topics: tuple[CreatePartitionsTopic, ...] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
@@ -32,7 +32,7 @@ class CreatePartitionsRequest:
 
 @message()
 class CreatePartitionsTopicResult:
-    """Whether one topic has grown."""
+    """The error of one topic, or none."""
 
     name: str = string()
     error_code: int = int16()
@@ -41,7 +41,7 @@ class CreatePartitionsTopicResult:
 
 @message(key=37, versions=range(4), flexible=2, type="response")
 class CreatePartitionsResponse:
-    """What became of every topic."""
+    """The results of all topics."""
 
     throttle_time_ms: int = int32()
     results: tuple[CreatePartitionsTopicResult, ...] = array(CreatePartitionsTopicResult)

@@ -1,11 +1,11 @@
-"""Create topics."""
+"""CreateTopics: create topics with partition counts and settings."""
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string, uuid
 
 
 @message()
 class CreatableReplicaAssignment:
-    """Which brokers shall hold one partition."""
+    """The brokers of the replicas of one partition."""
 
     partition_index: int = int32()
     broker_ids: tuple[int, ...] = array(int32())
@@ -21,7 +21,7 @@ class CreatableTopicConfig:
 
 @message()
 class CreatableTopic:
-    """One topic to create; -1 asks for the broker's default count."""
+    """One topic to create; a count of -1 stands for the broker's default."""
 
     name: str = string()
     num_partitions: int = int32()
@@ -32,7 +32,7 @@ class CreatableTopic:
 
 @message(key=19, versions=range(2, 8), flexible=5, type="request")
 class CreateTopicsRequest:
-    """Create these topics, or only check whether it could be done."""
+    """Create these topics; with `validate_only` only check whether that is possible."""
 
     topics: tuple[CreatableTopic, ...] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
@@ -41,7 +41,7 @@ class CreateTopicsRequest:
 
 @message()
 class CreatableTopicConfigs:
-    """One setting as the new topic has it."""
+    """One setting of the created topic."""
 
     name: str = string()
     value: str | None = string(nullable=0)
@@ -52,7 +52,7 @@ class CreatableTopicConfigs:
 
 @message()
 class CreatableTopicResult:
-    """One topic as it was created, or why it was not."""
+    """The created topic, or the error why it was not created."""
 
     name: str = string()
     topic_id: bytes = uuid(since=7, ignorable=True)
@@ -68,7 +68,7 @@ class CreatableTopicResult:
 
 @message(key=19, versions=range(2, 8), flexible=5, type="response")
 class CreateTopicsResponse:
-    """What became of every topic."""
+    """The results of all topics."""
 
     throttle_time_ms: int = int32(ignorable=True)
     topics: tuple[CreatableTopicResult, ...] = array(CreatableTopicResult)

@@ -1,13 +1,11 @@
-"""Delete the oldest records of partitions."""
+"""DeleteRecords: raise the log start offset of partitions."""
 
 from apportion.wire.fields import array, int16, int32, int64, message, string
 
 
 @message()
 class DeleteRecordsPartition:
-    """Before which offset the records of one partition shall be gone; -1: all that readers can
-    see.
-    """
+    """The offset below which to delete the records of one partition; -1: the high watermark."""
 
     partition_index: int = int32()
     offset: int = int64()
@@ -23,7 +21,7 @@ class DeleteRecordsTopic:
 
 @message(key=21, versions=range(3), flexible=2, type="request")
 class DeleteRecordsRequest:
-    """Let these partitions begin later."""
+    """Delete the records below these offsets."""
 
     topics: tuple[DeleteRecordsTopic, ...] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
@@ -31,7 +29,7 @@ class DeleteRecordsRequest:
 
 @message()
 class DeleteRecordsPartitionResult:
-    """Where one partition begins now."""
+    """The new log start offset of one partition, or its error."""
 
     partition_index: int = int32()
     low_watermark: int = int64()
@@ -40,7 +38,7 @@ class DeleteRecordsPartitionResult:
 
 @message()
 class DeleteRecordsTopicResult:
-    """Partitions of one topic."""
+    """The results of one topic."""
 
     name: str = string()
     partitions: tuple[DeleteRecordsPartitionResult, ...] = array(DeleteRecordsPartitionResult)
@@ -48,7 +46,7 @@ class DeleteRecordsTopicResult:
 
 @message(key=21, versions=range(3), flexible=2, type="response")
 class DeleteRecordsResponse:
-    """What became of every partition."""
+    """The results of all partitions."""
 
     throttle_time_ms: int = int32()
     topics: tuple[DeleteRecordsTopicResult, ...] = array(DeleteRecordsTopicResult)

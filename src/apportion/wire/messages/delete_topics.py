@@ -1,4 +1,4 @@
-"""Delete topics."""
+"""DeleteTopics: delete topics with their records."""
 
 from apportion.wire.fields import array, int16, int32, message, string, uuid
 
@@ -13,7 +13,7 @@ class DeleteTopicState:
 
 @message(key=20, versions=range(1, 7), flexible=4, type="request")
 class DeleteTopicsRequest:
-    """Delete these topics; up to version 5 `topic_names` names them."""
+    """Delete these topics: `topic_names` up to version 5, `topics` from version 6 on."""
 
     topics: tuple[DeleteTopicState, ...] = array(DeleteTopicState, since=6)
     topic_names: tuple[str, ...] = array(string(), until=5, ignorable=True)
@@ -22,7 +22,7 @@ class DeleteTopicsRequest:
 
 @message()
 class DeletableTopicResult:
-    """Whether one topic is gone."""
+    """The error of one topic, or none."""
 
     name: str | None = string(nullable=6)
     topic_id: bytes = uuid(since=6, ignorable=True)
@@ -32,7 +32,7 @@ class DeletableTopicResult:
 
 @message(key=20, versions=range(1, 7), flexible=4, type="response")
 class DeleteTopicsResponse:
-    """What became of every topic."""
+    """The results of all topics."""
 
     throttle_time_ms: int = int32(ignorable=True)
     responses: tuple[DeletableTopicResult, ...] = array(DeletableTopicResult)

@@ -1,11 +1,11 @@
-"""The brokers of the cluster and its controller."""
+"""DescribeCluster: the brokers of the cluster and its controller."""
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string
 
 
 @message(key=60, versions=range(3), flexible=0, type="request")
 class DescribeClusterRequest:
-    """Who is in the cluster? `endpoint_type` 1 asks for brokers, 2 for controllers."""
+    """Request the brokers (`endpoint_type` 1) or the controllers (2)."""
 
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = int8(since=1, default=1)
@@ -14,7 +14,7 @@ class DescribeClusterRequest:
 
 @message()
 class DescribeClusterBroker:
-    """Where one broker listens."""
+    """The address of one broker."""
 
     broker_id: int = int32()
     host: str = string()
@@ -25,7 +25,7 @@ class DescribeClusterBroker:
 
 @message(key=60, versions=range(3), flexible=0, type="response")
 class DescribeClusterResponse:
-    """The cluster as the broker knows it now."""
+    """The cluster id, the brokers and the controller."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

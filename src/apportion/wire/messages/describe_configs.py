@@ -1,11 +1,11 @@
-"""Read the settings of topics, brokers and groups."""
+"""DescribeConfigs: the settings of topics, brokers and groups."""
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string
 
 
 @message()
 class DescribeConfigsResource:
-    """One resource (2 a topic, 4 a broker, 32 a group), and which settings; null for all."""
+    """One resource (type 2: a topic, 4: a broker, 32: a group) and its settings; null for all."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -14,7 +14,7 @@ class DescribeConfigsResource:
 
 @message(key=32, versions=range(1, 5), flexible=4, type="request")
 class DescribeConfigsRequest:
-    """Which settings do these resources have?"""
+    """Request the settings of some topics or brokers."""
 
     resources: tuple[DescribeConfigsResource, ...] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean()
@@ -23,7 +23,7 @@ class DescribeConfigsRequest:
 
 @message()
 class DescribeConfigsSynonym:
-    """Another place that sets the same value, by falling precedence."""
+    """Another setting that sets the same value; the first one in the list takes precedence."""
 
     name: str = string()
     value: str | None = string(nullable=0)
@@ -32,7 +32,7 @@ class DescribeConfigsSynonym:
 
 @message()
 class DescribeConfigsResourceResult:
-    """One setting and where it comes from."""
+    """One setting, its value and the source of that."""
 
     name: str = string()
     value: str | None = string(nullable=0)
@@ -57,7 +57,7 @@ class DescribeConfigsResult:
 
 @message(key=32, versions=range(1, 5), flexible=4, type="response")
 class DescribeConfigsResponse:
-    """The settings that were asked for."""
+    """The settings of the requested resources."""
 
     throttle_time_ms: int = int32()
     results: tuple[DescribeConfigsResult, ...] = array(DescribeConfigsResult)

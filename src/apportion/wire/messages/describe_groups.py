@@ -1,4 +1,4 @@
-"""Classic groups in full."""
+"""DescribeGroups: classic groups with their members."""
 
 from apportion.wire.fields import array, boolean, int16, int32, message, octets, string
 
@@ -7,7 +7,7 @@ NOT_ASKED = -(2**31)
 
 @message(key=15, versions=range(7), flexible=5, type="request")
 class DescribeGroupsRequest:
-    """What are these groups?"""
+    """Request the descriptions of some groups."""
 
     groups: tuple[str, ...] = array(string())
     include_authorized_operations: bool = boolean(since=3)
@@ -15,7 +15,7 @@ class DescribeGroupsRequest:
 
 @message()
 class DescribedGroupMember:
-    """One member, what it said and what it was given."""
+    """One member with its metadata and its assignment."""
 
     member_id: str = string()
     group_instance_id: str | None = string(since=4, nullable=4, default=None, ignorable=True)
@@ -27,7 +27,7 @@ class DescribedGroupMember:
 
 @message()
 class DescribedGroup:
-    """One group. Before version 6 a group that is not there is Dead, and no error."""
+    """One group. Before version 6 a group that does not exist is Dead, without an error."""
 
     error_code: int = int16()
     error_message: str | None = string(since=6, nullable=6, default=None, ignorable=True)
@@ -41,7 +41,7 @@ class DescribedGroup:
 
 @message(key=15, versions=range(7), flexible=5, type="response")
 class DescribeGroupsResponse:
-    """The groups, in the order in which they were asked for."""
+    """The descriptions, in the order of the request."""
 
     throttle_time_ms: int = int32(since=1, ignorable=True)
     groups: tuple[DescribedGroup, ...] = array(DescribedGroup)

@@ -1,4 +1,4 @@
-"""Read record batches from partitions."""
+"""Fetch: read record batches from partitions."""
 
 from apportion.wire.fields import (
     array,
@@ -16,7 +16,7 @@ from apportion.wire.fields import (
 
 @message()
 class ReplicaState:
-    """Which broker follows; -1 for a consumer."""
+    """The broker of the replica that fetches; -1 for a consumer."""
 
     replica_id: int = int32(default=-1)
     replica_epoch: int = int64(default=-1)
@@ -24,7 +24,7 @@ class ReplicaState:
 
 @message()
 class FetchPartition:
-    """From where, and how much at most, to read of one partition."""
+    """The offset to read one partition from, and the most bytes of it."""
 
     partition: int = int32()
     current_leader_epoch: int = int32(since=9, default=-1, ignorable=True)
@@ -38,7 +38,7 @@ class FetchPartition:
 
 @message()
 class FetchTopic:
-    """What to read of one topic, named up to version 12 and identified from 13."""
+    """The partitions of one topic, which is named up to version 12, and has an id from 13 on."""
 
     topic: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
@@ -47,7 +47,7 @@ class FetchTopic:
 
 @message()
 class ForgottenTopic:
-    """Partitions that leave the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
@@ -74,7 +74,7 @@ class FetchRequest:
 
 @message()
 class EpochEndOffset:
-    """Where the leader's log parts from the reader's; -1 where it does not."""
+    """Where the reader's log diverges from the leader's; -1 if it does not."""
 
     epoch: int = int32(default=-1)
     end_offset: int = int64(default=-1)
@@ -82,7 +82,7 @@ class EpochEndOffset:
 
 @message()
 class LeaderIdAndEpoch:
-    """Who leads the partition now; -1 where it is not said."""
+    """The current leader of the partition; -1 if unknown."""
 
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
@@ -90,7 +90,7 @@ class LeaderIdAndEpoch:
 
 @message()
 class SnapshotId:
-    """The snapshot to read instead; -1 where there is none."""
+    """The snapshot to read instead; -1 for none."""
 
     end_offset: int = int64(default=-1)
     epoch: int = int32(default=-1)
@@ -98,7 +98,7 @@ class SnapshotId:
 
 @message()
 class AbortedTransaction:
-    """A transaction whose records must be skipped."""
+    """An aborted transaction, whose records the reader must skip."""
 
     producer_id: int = int64()
     first_offset: int = int64()
@@ -106,7 +106,7 @@ class AbortedTransaction:
 
 @message()
 class PartitionData:
-    """What was read of one partition: whole batches, the last one perhaps cut."""
+    """The batches read from one partition; the last one may be cut off."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -125,7 +125,7 @@ class PartitionData:
 
 @message()
 class FetchableTopicResponse:
-    """What was read of one topic."""
+    """The results of one topic."""
 
     topic: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
@@ -134,7 +134,7 @@ class FetchableTopicResponse:
 
 @message()
 class NodeEndpoint:
-    """Where a broker that `current_leader` names listens."""
+    """The address of a broker that `current_leader` names."""
 
     node_id: int = int32()
     host: str = string()
@@ -144,7 +144,7 @@ class NodeEndpoint:
 
 @message(key=1, versions=range(4, 19), flexible=12, type="response")
 class FetchResponse:
-    """What was read."""
+    """The batches of the requested partitions."""
 
     throttle_time_ms: int = int32(ignorable=True)
     error_code: int = int16(since=7, ignorable=True)

@@ -1,11 +1,14 @@
-"""Which broker coordinates a group."""
+"""FindCoordinator: the broker that coordinates a group."""
 
 from apportion.wire.fields import array, int8, int16, int32, message, string
 
 
 @message(key=10, versions=range(7), flexible=3, type="request")
 class FindCoordinatorRequest:
-    """Who coordinates these keys? `key_type` 0 is a group, 1 a transaction, 2 a share partition."""
+    """Request the coordinators of some keys.
+
+    key_type: 0 for groups, 1 for transactions, 2 for share partitions.
+    """
 
     key: str = string(until=3)
     key_type: int = int8(since=1)

@@ -1,11 +1,11 @@
-"""The sign of life of a classic group's member."""
+"""Heartbeat of a member of a classic group."""
 
 from apportion.wire.fields import int16, int32, message, string
 
 
 @message(key=12, versions=range(5), flexible=4, type="request")
 class HeartbeatRequest:
-    """I live, and know of this generation."""
+    """Keep a member of this generation alive."""
 
     group_id: str = string()
     generation_id: int = int32()
@@ -15,7 +15,7 @@ class HeartbeatRequest:
 
 @message(key=12, versions=range(5), flexible=4, type="response")
 class HeartbeatResponse:
-    """REBALANCE_IN_PROGRESS asks the member to join again."""
+    """An error code; REBALANCE_IN_PROGRESS tells the member to rejoin."""
 
     throttle_time_ms: int = int32(since=1, ignorable=True)
     error_code: int = int16()

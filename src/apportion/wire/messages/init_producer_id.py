@@ -1,11 +1,11 @@
-"""Give a producer its id and epoch."""
+"""InitProducerId: the id and epoch of an idempotent or transactional producer."""
 
 from apportion.wire.fields import int16, int32, int64, message, string
 
 
 @message(key=22, versions=range(6), flexible=2, type="request")
 class InitProducerIdRequest:
-    """Who am I? Without a transactional id every answer is a new id."""
+    """Request a producer id; a new one each time without a transactional id."""
 
     transactional_id: str | None = string(nullable=0)
     transaction_timeout_ms: int = int32()
@@ -15,7 +15,7 @@ class InitProducerIdRequest:
 
 @message(key=22, versions=range(6), flexible=2, type="response")
 class InitProducerIdResponse:
-    """The id and the epoch to produce with."""
+    """The producer id and its epoch."""
 
     throttle_time_ms: int = int32(ignorable=True)
     error_code: int = int16()

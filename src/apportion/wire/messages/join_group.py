@@ -1,11 +1,11 @@
-"""A place in the next generation of a classic group."""
+"""JoinGroup: join the next generation of a classic group."""
 
 from apportion.wire.fields import array, boolean, int16, int32, message, octets, string
 
 
 @message()
 class JoinGroupRequestProtocol:
-    """One protocol that the member can speak, and what it says in it."""
+    """One protocol (assignor) that the member supports, with its metadata for it."""
 
     name: str = string()
     metadata: bytes | memoryview = octets()
@@ -13,8 +13,10 @@ class JoinGroupRequestProtocol:
 
 @message(key=11, versions=range(10), flexible=6, type="request")
 class JoinGroupRequest:
-    """Ask to be in the next generation. Versions: 4 joins in two steps, 5 KIP-345, 8 a reason
-    (KIP-800), 9 as 8.
+    """Join a classic group, or rejoin it for the next generation.
+
+    Versions: 4 joins in two steps (KIP-394), 5 has instance ids (KIP-345), 8 a reason (KIP-800), 9
+    as 8.
     """
 
     group_id: str = string()
@@ -30,7 +32,7 @@ class JoinGroupRequest:
 
 @message()
 class JoinGroupResponseMember:
-    """One member of the new generation, and what it said in the chosen protocol."""
+    """One member of the new generation, with its metadata for the chosen protocol."""
 
     member_id: str = string()
     group_instance_id: str | None = string(since=5, nullable=5, default=None, ignorable=True)
@@ -39,8 +41,9 @@ class JoinGroupResponseMember:
 
 @message(key=11, versions=range(10), flexible=6, type="response")
 class JoinGroupResponse:
-    """The new generation. Only its leader sees the members; `skip_assignment` tells it to assign
-    nothing (KIP-814).
+    """The new generation. Only its leader gets the members.
+
+    skip_assignment: tells the leader to assign nothing (KIP-814).
     """
 
     throttle_time_ms: int = int32(since=2, ignorable=True)

@@ -1,12 +1,13 @@
-"""Members that are to be gone from a classic group."""
+"""LeaveGroup: remove members from a group."""
 
 from apportion.wire.fields import array, int16, int32, message, string
 
 
 @message()
 class MemberIdentity:
-    """One member that leaves, by its id, or by its instance id where an administrator removes it
-    (KIP-345).
+    """One member that leaves, by its member id or group instance id.
+
+    An administrator removes static members by instance id (KIP-345).
     """
 
     member_id: str = string(since=3)
@@ -16,7 +17,7 @@ class MemberIdentity:
 
 @message(key=13, versions=range(6), flexible=4, type="request")
 class LeaveGroupRequest:
-    """Let these members go: `member_id` up to version 2, `members` from version 3 on."""
+    """Remove these members: `member_id` up to version 2, `members` from version 3 on."""
 
     group_id: str = string()
     member_id: str = string(until=2)
@@ -25,7 +26,7 @@ class LeaveGroupRequest:
 
 @message()
 class MemberResponse:
-    """What became of one of them."""
+    """The error of one member, or none."""
 
     member_id: str = string(since=3)
     group_instance_id: str | None = string(since=3, nullable=3, default=None)
@@ -34,7 +35,7 @@ class MemberResponse:
 
 @message(key=13, versions=range(6), flexible=4, type="response")
 class LeaveGroupResponse:
-    """What became of them."""
+    """The results of all members."""
 
     throttle_time_ms: int = int32(since=1, ignorable=True)
     error_code: int = int16()

@@ -1,11 +1,11 @@
-"""All groups of a coordinator."""
+"""ListGroups: all groups of a coordinator."""
 
 from apportion.wire.fields import array, int16, int32, message, string
 
 
 @message(key=16, versions=range(6), flexible=3, type="request")
 class ListGroupsRequest:
-    """Which groups are there? An empty filter lets every group pass."""
+    """Request the groups that pass both filters; an empty filter passes all."""
 
     states_filter: tuple[str, ...] = array(string(), since=4)
     types_filter: tuple[str, ...] = array(string(), since=5)

@@ -1,11 +1,11 @@
-"""Find offsets by time, and the ends of a partition."""
+"""ListOffsets: offsets by timestamp, and the ends of a partition."""
 
 from apportion.wire.fields import array, int8, int16, int32, int64, message, string
 
 
 @message()
 class ListOffsetsPartition:
-    """The time to look for; -1 the end, -2 the start, -3 the record with the largest timestamp."""
+    """The timestamp to look for; -1: the end, -2: the start, -3: the largest timestamp."""
 
     partition_index: int = int32()
     current_leader_epoch: int = int32(since=4, default=-1, ignorable=True)
@@ -14,7 +14,7 @@ class ListOffsetsPartition:
 
 @message()
 class ListOffsetsTopic:
-    """What to look for in one topic."""
+    """The partitions of one topic."""
 
     name: str = string()
     partitions: tuple[ListOffsetsPartition, ...] = array(ListOffsetsPartition)
@@ -22,7 +22,7 @@ class ListOffsetsTopic:
 
 @message(key=2, versions=range(1, 12), flexible=6, type="request")
 class ListOffsetsRequest:
-    """Which offsets belong to these times?"""
+    """Request the offsets of some timestamps."""
 
     replica_id: int = int32()
     isolation_level: int = int8(since=2)
@@ -32,7 +32,7 @@ class ListOffsetsRequest:
 
 @message()
 class ListOffsetsPartitionResponse:
-    """The first offset at or after the time; -1 if there is none."""
+    """The first offset at or after the timestamp; -1 if there is none."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -43,7 +43,7 @@ class ListOffsetsPartitionResponse:
 
 @message()
 class ListOffsetsTopicResponse:
-    """What was found in one topic."""
+    """The results of one topic."""
 
     name: str = string()
     partitions: tuple[ListOffsetsPartitionResponse, ...] = array(ListOffsetsPartitionResponse)
@@ -51,7 +51,7 @@ class ListOffsetsTopicResponse:
 
 @message(key=2, versions=range(1, 12), flexible=6, type="response")
 class ListOffsetsResponse:
-    """What was found."""
+    """The offsets of the requested timestamps."""
 
     throttle_time_ms: int = int32(since=2, ignorable=True)
     topics: tuple[ListOffsetsTopicResponse, ...] = array(ListOffsetsTopicResponse)

@@ -1,11 +1,11 @@
-"""Brokers, topics and the leader of every partition."""
+"""Metadata: brokers, topics and the leader of every partition."""
 
 from apportion.wire.fields import array, boolean, int16, int32, message, string, uuid
 
 
 @message()
 class MetadataRequestTopic:
-    """One topic to describe, by its name or (from version 10) by its id."""
+    """One requested topic, by name or (from version 10 on) by id."""
 
     topic_id: bytes = uuid(since=10, ignorable=True)
     name: str | None = string(nullable=10)
@@ -13,7 +13,7 @@ class MetadataRequestTopic:
 
 @message(key=3, versions=range(14), flexible=9, type="request")
 class MetadataRequest:
-    """Describe these topics; all of them when `topics` is null, in version 0 when it is empty."""
+    """Request these topics; all if `topics` is null, or empty in version 0."""
 
     topics: tuple[MetadataRequestTopic, ...] | None = array(MetadataRequestTopic, nullable=1)
     allow_auto_topic_creation: bool = boolean(since=4, default=True)
@@ -23,7 +23,7 @@ class MetadataRequest:
 
 @message()
 class MetadataResponseBroker:
-    """Where one broker listens."""
+    """The address of one broker."""
 
     node_id: int = int32()
     host: str = string()
@@ -33,7 +33,7 @@ class MetadataResponseBroker:
 
 @message()
 class MetadataResponsePartition:
-    """Who leads and who follows one partition."""
+    """Leader and replicas of one partition."""
 
     error_code: int = int16()
     partition_index: int = int32()
@@ -46,7 +46,7 @@ class MetadataResponsePartition:
 
 @message()
 class MetadataResponseTopic:
-    """One topic with all its partitions, or why it cannot be described."""
+    """One topic with all its partitions, or its error."""
 
     error_code: int = int16()
     name: str | None = string(nullable=12)
@@ -58,7 +58,7 @@ class MetadataResponseTopic:
 
 @message(key=3, versions=range(14), flexible=9, type="response")
 class MetadataResponse:
-    """The cluster as the broker knows it now."""
+    """Brokers and topics of the cluster."""
 
     throttle_time_ms: int = int32(since=3, ignorable=True)
     brokers: tuple[MetadataResponseBroker, ...] = array(MetadataResponseBroker)

@@ -1,11 +1,11 @@
-"""Store the offsets that a group has reached."""
+"""OffsetCommit: store the next offsets of a group."""
 
 from apportion.wire.fields import array, int16, int32, int64, message, string, uuid
 
 
 @message()
 class OffsetCommitRequestPartition:
-    """The next offset to read of one partition."""
+    """The next offset to read of one partition, with the committer's metadata."""
 
     partition_index: int = int32()
     committed_offset: int = int64()
@@ -15,7 +15,7 @@ class OffsetCommitRequestPartition:
 
 @message()
 class OffsetCommitRequestTopic:
-    """The offsets of one topic, named up to version 9 and identified from 10."""
+    """The offsets of one topic, which is named up to version 9, and has an id from 10 on."""
 
     name: str = string(until=9, ignorable=True)
     topic_id: bytes = uuid(since=10, ignorable=True)
@@ -24,7 +24,7 @@ class OffsetCommitRequestTopic:
 
 @message(key=8, versions=range(2, 11), flexible=8, type="request")
 class OffsetCommitRequest:
-    """Store these offsets for the group, as this member at this generation or epoch."""
+    """Store these offsets for the group; the sender names its generation or member epoch."""
 
     group_id: str = string()
     generation_id_or_member_epoch: int = int32(default=-1, ignorable=True)
@@ -36,7 +36,7 @@ class OffsetCommitRequest:
 
 @message()
 class OffsetCommitResponsePartition:
-    """Whether the offset of one partition was stored."""
+    """The error of one partition, or none."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -44,7 +44,7 @@ class OffsetCommitResponsePartition:
 
 @message()
 class OffsetCommitResponseTopic:
-    """The answers for one topic."""
+    """The results of one topic."""
 
     name: str = string(until=9, ignorable=True)
     topic_id: bytes = uuid(since=10, ignorable=True)
@@ -53,7 +53,7 @@ class OffsetCommitResponseTopic:
 
 @message(key=8, versions=range(2, 11), flexible=8, type="response")
 class OffsetCommitResponse:
-    """Which offsets were stored."""
+    """The results of all partitions."""
 
     throttle_time_ms: int = int32(since=3, ignorable=True)
     topics: tuple[OffsetCommitResponseTopic, ...] = array(OffsetCommitResponseTopic)

@@ -1,4 +1,4 @@
-"""Forget committed offsets of a group."""
+"""OffsetDelete: delete committed offsets of a group."""
 
 from apportion.wire.fields import array, int16, int32, message, string
 
@@ -20,7 +20,7 @@ class OffsetDeleteRequestTopic:
 
 @message(key=47, versions=range(1), type="request")
 class OffsetDeleteRequest:
-    """Forget what the group has committed for these partitions."""
+    """Delete the group's committed offsets of these partitions."""
 
     group_id: str = string()
     topics: tuple[OffsetDeleteRequestTopic, ...] = array(OffsetDeleteRequestTopic)
@@ -28,7 +28,7 @@ class OffsetDeleteRequest:
 
 @message()
 class OffsetDeleteResponsePartition:
-    """Whether the offset of one partition is gone."""
+    """The error of one partition, or none."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -36,7 +36,7 @@ class OffsetDeleteResponsePartition:
 
 @message()
 class OffsetDeleteResponseTopic:
-    """The answers for one topic."""
+    """The results of one topic."""
 
     name: str = string()
     partitions: tuple[OffsetDeleteResponsePartition, ...] = array(OffsetDeleteResponsePartition)
@@ -44,7 +44,7 @@ class OffsetDeleteResponseTopic:
 
 @message(key=47, versions=range(1), type="response")
 class OffsetDeleteResponse:
-    """Which offsets are gone."""
+    """The results of all partitions."""
 
     error_code: int = int16()
     throttle_time_ms: int = int32(ignorable=True)

@@ -1,4 +1,4 @@
-"""Read the offsets that groups have committed."""
+"""OffsetFetch: the committed offsets of groups."""
 
 from apportion.wire.fields import array, boolean, int16, int32, int64, message, string, uuid
 
@@ -13,7 +13,7 @@ class OffsetFetchRequestTopic:
 
 @message()
 class OffsetFetchRequestTopics:
-    """Partitions of one topic from version 8 on, named up to 9 and identified from 10."""
+    """Partitions of one topic from version 8 on; it is named up to 9, and has an id from 10 on."""
 
     name: str = string(until=9, ignorable=True)
     topic_id: bytes = uuid(since=10, ignorable=True)
@@ -22,7 +22,7 @@ class OffsetFetchRequestTopics:
 
 @message()
 class OffsetFetchRequestGroup:
-    """Which offsets of one group; all of them when `topics` is null."""
+    """The requested partitions of one group; all if `topics` is null."""
 
     group_id: str = string()
     member_id: str | None = string(since=9, nullable=9, default=None, ignorable=True)
@@ -34,8 +34,9 @@ class OffsetFetchRequestGroup:
 
 @message(key=9, versions=range(1, 11), flexible=6, type="request")
 class OffsetFetchRequest:
-    """Which offsets has the group committed? From version 8 on `groups` says which, before it
-    `group_id` and `topics`.
+    """Request the committed offsets of groups.
+
+    From version 8 on `groups` names them, before it `group_id` and `topics`.
     """
 
     group_id: str = string(until=7)
@@ -96,7 +97,7 @@ class OffsetFetchResponseGroup:
 
 @message(key=9, versions=range(1, 11), flexible=6, type="response")
 class OffsetFetchResponse:
-    """The offsets that were asked for."""
+    """The committed offsets of the requested groups."""
 
     throttle_time_ms: int = int32(since=3, ignorable=True)
     topics: tuple[OffsetFetchResponseTopic, ...] = array(OffsetFetchResponseTopic, until=7)

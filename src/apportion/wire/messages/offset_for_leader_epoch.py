@@ -1,11 +1,11 @@
-"""Where the records of a leader epoch end."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch."""
 
 from apportion.wire.fields import array, int16, int32, int64, message, string
 
 
 @message()
 class OffsetForLeaderPartition:
-    """The epoch in question for one partition."""
+    """The leader epoch to look up for one partition."""
 
     partition: int = int32()
     current_leader_epoch: int = int32(default=-1, ignorable=True)
@@ -22,7 +22,7 @@ class OffsetForLeaderTopic:
 
 @message(key=23, versions=range(2, 5), flexible=4, type="request")
 class OffsetForLeaderEpochRequest:
-    """Where do these epochs end? `replica_id` -1 is a consumer, -2 a debugger."""
+    """Request the end offsets of leader epochs; `replica_id` -1: a consumer, -2: a debugger."""
 
     replica_id: int = int32(since=3, default=-2, ignorable=True)
     topics: tuple[OffsetForLeaderTopic, ...] = array(OffsetForLeaderTopic)
@@ -30,7 +30,7 @@ class OffsetForLeaderEpochRequest:
 
 @message()
 class EpochEndOffset:
-    """The largest epoch at or below the one in question, and the offset after its last record."""
+    """The largest leader epoch up to the requested one, and its end offset."""
 
     error_code: int = int16()
     partition: int = int32()
@@ -40,7 +40,7 @@ class EpochEndOffset:
 
 @message()
 class OffsetForLeaderTopicResult:
-    """The answers for one topic."""
+    """The results of one topic."""
 
     topic: str = string()
     partitions: tuple[EpochEndOffset, ...] = array(EpochEndOffset)
@@ -48,7 +48,7 @@ class OffsetForLeaderTopicResult:
 
 @message(key=23, versions=range(2, 5), flexible=4, type="response")
 class OffsetForLeaderEpochResponse:
-    """Where the epochs end."""
+    """The end offsets of the requested epochs."""
 
     throttle_time_ms: int = int32(ignorable=True)
     topics: tuple[OffsetForLeaderTopicResult, ...] = array(OffsetForLeaderTopicResult)

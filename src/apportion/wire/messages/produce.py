@@ -1,11 +1,14 @@
-"""Append record batches to partitions. Versions 0 to 2 can be read only to be refused."""
+"""Produce: append record batches to partitions.
+
+Versions 0 to 2 are decoded only to be refused.
+"""
 
 from apportion.wire.fields import array, int16, int32, int64, message, records, string, struct, uuid
 
 
 @message()
 class PartitionProduceData:
-    """The batches for one partition, as they go to the log."""
+    """The batches for one partition, in the form of the log."""
 
     index: int = int32()
     records: bytes | memoryview | None = records(nullable=0)
@@ -13,7 +16,7 @@ class PartitionProduceData:
 
 @message()
 class TopicProduceData:
-    """The batches for one topic, named up to version 12 and identified from 13."""
+    """The batches for one topic, which is named up to version 12, and has an id from 13 on."""
 
     name: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
@@ -22,8 +25,9 @@ class TopicProduceData:
 
 @message(key=0, versions=range(14), flexible=9, type="request")
 class ProduceRequest:
-    """Append these batches and answer when `acks` says so (0 not at all, 1 the leader, -1 all in
-    sync).
+    """Append record batches.
+
+    acks: 0 for no response, 1 for the leader, -1 for all in-sync replicas.
     """
 
     transactional_id: str | None = string(since=3, nullable=3, default=None)
@@ -34,7 +38,7 @@ class ProduceRequest:
 
 @message()
 class BatchIndexAndErrorMessage:
-    """Why one record of the batch was refused."""
+    """Why one record of a batch was refused (KIP-467)."""
 
     batch_index: int = int32()
     batch_index_error_message: str | None = string(nullable=0, default=None)
@@ -42,7 +46,7 @@ class BatchIndexAndErrorMessage:
 
 @message()
 class LeaderIdAndEpoch:
-    """Who leads the partition now; -1 where it is not said."""
+    """The current leader of the partition; -1 if unknown."""
 
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
@@ -50,7 +54,7 @@ class LeaderIdAndEpoch:
 
 @message()
 class PartitionProduceResponse:
-    """Where the batch went, or why it did not."""
+    """The base offset of the appended batch, or the error."""
 
     index: int = int32()
     error_code: int = int16()
@@ -66,7 +70,7 @@ class PartitionProduceResponse:
 
 @message()
 class TopicProduceResponse:
-    """The answers for one topic."""
+    """The results of one topic."""
 
     name: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
@@ -75,7 +79,7 @@ class TopicProduceResponse:
 
 @message()
 class NodeEndpoint:
-    """Where a broker that `current_leader` names listens."""
+    """The address of a broker that `current_leader` names."""
 
     node_id: int = int32()
     host: str = string()
@@ -85,7 +89,7 @@ class NodeEndpoint:
 
 @message(key=0, versions=range(14), flexible=9, type="response")
 class ProduceResponse:
-    """What became of every batch."""
+    """The results of all partitions."""
 
     responses: tuple[TopicProduceResponse, ...] = array(TopicProduceResponse)
     throttle_time_ms: int = int32(since=1, ignorable=True)

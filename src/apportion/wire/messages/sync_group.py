@@ -1,11 +1,11 @@
-"""The assignment of a generation: the leader brings it, every member takes its own home."""
+"""SyncGroup: the leader brings the assignment of a generation, every member gets its own."""
 
 from apportion.wire.fields import array, int16, int32, message, octets, string
 
 
 @message()
 class SyncGroupRequestAssignment:
-    """What the leader gives one member."""
+    """The assignment of one member."""
 
     member_id: str = string()
     assignment: bytes | memoryview = octets()
@@ -13,7 +13,7 @@ class SyncGroupRequestAssignment:
 
 @message(key=14, versions=range(6), flexible=4, type="request")
 class SyncGroupRequest:
-    """What is mine in this generation? `assignments` is empty but for the leader."""
+    """Request the member's assignment; the leader also brings that of all members."""
 
     group_id: str = string()
     generation_id: int = int32()
@@ -26,7 +26,7 @@ class SyncGroupRequest:
 
 @message(key=14, versions=range(6), flexible=4, type="response")
 class SyncGroupResponse:
-    """What the leader gave the member."""
+    """The member's assignment."""
 
     throttle_time_ms: int = int32(since=1, ignorable=True)
     error_code: int = int16()

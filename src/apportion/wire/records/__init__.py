@@ -1,3 +1,1 @@
-"""Bytes that are no API messages: the records of __consumer_offsets, and the consumer protocol of
-classic groups.
-"""
+"""Bytes that are no API messages: records of `__consumer_offsets`, and the consumer protocol."""

@@ -1,8 +1,7 @@
-"""Records of `__consumer_offsets`: a key is its type and its fields, a value its version and its
-fields.
+"""Encode and decode records of `__consumer_offsets`: a type or version, then the fields.
 
-A key of a type that nobody here knows is skipped, as Kafka does: a newer coordinator may have
-written it.
+A key begins with its type, a value with its version. A key of an unknown type is skipped, as Kafka
+does: a newer coordinator may have written it.
 """
 
 from struct import Struct
@@ -31,40 +30,42 @@ Kafka 2.3 reads it.
 
 
 def encode_key(key: Any) -> bytes:
-    """The key as it stands in the log."""
+    """Return the key as it is stored in the log."""
     return _NUMBER.pack(key.__key__) + write(key, 0)
 
 
 def encode_value(value: Any, version: int | None = None) -> bytes:
-    """The value as it stands in the log: in the given version, or in the oldest usual one that can
-    say all of it.
+    """Return the value as it is stored in the log.
+
+    version: None for the oldest usual one that can express all of it.
     """
     chosen = _usual_version(value) if version is None else version
     return _NUMBER.pack(chosen) + write(value, chosen)
 
 
 def decode_key(data: Buffer) -> Any | None:
-    """The key in `data`; None if its type is unknown."""
+    """Return the key in `data`; None if its type is unknown."""
     kind = _KEYS.get(_number(data, "key"))
     return None if kind is None else read_whole(kind, 0, data, 2)
 
 
 def decode_value(key: Any, data: Buffer) -> Any:
-    """The value in `data` that belongs to `key`."""
+    """Return the value in `data` that belongs to `key`."""
     return read_whole(_VALUE_OF[key.__class__], _number(data, "value"), data, 2)
 
 
 def _usual_version(value: Any) -> int:
+    """Return the version in which to write the value, so that older brokers can read it."""
     newest: int = value.__versions__[-1]
     plain = PLAIN_VERSIONS.get(value.__class__)
     if plain is None:
         return newest
-    said = [field for field in value.__fields__ if getattr(value, field.name) != field.default]
-    # an offset's expiry is version 1's
-    given_up: list[int] = [field.until for field in said if field.until < plain]
-    if given_up:
-        return min(given_up)
-    return newest if any(field.tag is not None for field in said) else plain
+    used = [field for field in value.__fields__ if getattr(value, field.name) != field.default]
+    # only version 1 has the expiry of a committed offset
+    removed_after: list[int] = [field.until for field in used if field.until < plain]
+    if removed_after:
+        return min(removed_after)
+    return newest if any(field.tag is not None for field in used) else plain
 
 
 def _number(data: Buffer, what: str) -> int:

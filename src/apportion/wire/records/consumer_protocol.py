@@ -1,5 +1,6 @@
-"""What classic members of type "consumer" send through the coordinator: subscription and assignment
-(KIP-429, KIP-792, KIP-881).
+"""What classic consumers send through the coordinator: subscription and assignment.
+
+Source: KIP-429, KIP-792, KIP-881.
 """
 
 from apportion.wire.fields import array, int32, message, octets, string
@@ -15,8 +16,9 @@ class ConsumerProtocolTopicPartition:
 
 @message(versions=range(4))
 class ConsumerProtocolSubscription:
-    """What a member wants, and from version 1 what it owned when it said so, in which
-    generation.
+    """The topics that a member subscribes to.
+
+    From version 1 on also what it owned when it sent that, and later in which generation.
     """
 
     topics: tuple[str, ...] = array(string())
@@ -40,10 +42,9 @@ class ConsumerProtocolAssignment:
 
 @message(versions=range(2))
 class StickyUserData:
-    """What the assignor `sticky` tells the next leader: what the member was given last, and from
-    version 1 when (KIP-341).
+    """User data of the assignor `sticky` for the next leader: the member's last assignment.
 
-    The bytes do not say their version.
+    From version 1 on with its generation (KIP-341). The bytes do not say their version.
     """
 
     topic_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(
@@ -54,8 +55,9 @@ class StickyUserData:
 
 @message()
 class CooperativeStickyUserData:
-    """What the assignor `cooperative-sticky` tells the next leader, for those that do not read it
-    in the subscription (KIP-792).
+    """User data of the assignor `cooperative-sticky` for the next leader: the generation.
+
+    For leaders that do not read it in the subscription (KIP-792).
     """
 
     generation: int = int32()

@@ -1,8 +1,6 @@
-"""The blobs of the classic consumer protocol: two that begin with a version, and the user data of
-the sticky assignors.
+"""Encode and decode the classic consumer protocol: subscription, assignment and user data.
 
-A version from the future is read as the newest one known here, and what follows is left alone:
-later versions may only add fields.
+Subscription and assignment begin with a version; the user data of the sticky assignors does not.
 """
 
 from struct import Struct
@@ -28,31 +26,34 @@ _VERSION = Struct(">h")
 def encode(
     value: ConsumerProtocolAssignment | ConsumerProtocolSubscription, version: int = NEWEST
 ) -> bytes:
-    """The blob of `value` in that version."""
+    """Return `value` as the bytes of that version."""
     return _VERSION.pack(version) + write(value, version)
 
 
-def decode(cls: type[T], blob: Buffer) -> tuple[int, T]:
-    """The version that the blob says and the value in it."""
-    if len(blob) < 2:
-        raise DecodeError(f"{cls.__name__}: {len(blob)} bytes have no version")
-    (version,) = _VERSION.unpack_from(blob)
+def decode(cls: type[T], data: Buffer) -> tuple[int, T]:
+    """Return the version that the bytes begin with, and the value in it."""
+    if len(data) < 2:
+        raise DecodeError(f"{cls.__name__}: {len(data)} bytes have no version")
+    (version,) = _VERSION.unpack_from(data)
     if version < 0:
         raise DecodeError(f"{cls.__name__}: {version} is no version")
-    value, _ = read(cls, min(version, NEWEST), blob, 2)
+    # KIP-429: later versions only add fields at the end, so an unknown one is read as the newest
+    value, _ = read(cls, min(version, NEWEST), data, 2)
     return version, value
 
 
 def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], generation: int) -> bytes:
-    """What `sticky` says of an assignment, in version 1. Readers of version 0 take no notice of the
-    generation.
+    """Return the user data of `sticky` for an assignment, in version 1.
+
+    Readers of version 0 take no notice of the generation.
     """
     return write(StickyUserData(topic_partitions=partitions, generation=generation), 1)
 
 
 def decode_sticky(user_data: Buffer | None) -> StickyUserData:
-    """The assignment that `sticky` said, in version 1 or else 0; nothing where the bytes are
-    neither.
+    """Return the assignment in the user data of `sticky`, in version 1 or else 0.
+
+    An empty one if the bytes are neither.
     """
     for version in (1, 0):
         try:
@@ -63,12 +64,12 @@ def decode_sticky(user_data: Buffer | None) -> StickyUserData:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """What `cooperative-sticky` says beside a subscription."""
+    """Return the user data that `cooperative-sticky` sends with a subscription."""
     return write(CooperativeStickyUserData(generation=generation), 0)
 
 
 def decode_cooperative(user_data: Buffer | None) -> int:
-    """The generation that `cooperative-sticky` said; NO_GENERATION where the bytes say none."""
+    """Return the generation in the user data of `cooperative-sticky`, or NO_GENERATION."""
     try:
         return read(CooperativeStickyUserData, 0, user_data or b"")[0].generation
     except DecodeError:

@@ -1,5 +1,4 @@
-"""What a coordinator writes into `__consumer_offsets`: keys and values of its records, in Kafka's
-own schemas.
+"""The records of a coordinator in `__consumer_offsets`: keys and values in Kafka's schemas.
 
 A key's number is its record type. Kafka also reads type 0 as an offset commit; it writes 1, as we
 do.
@@ -19,8 +18,9 @@ class OffsetCommitKey:
 
 @message(key=1, versions=range(5), flexible=4, type="value")
 class OffsetCommitValue:
-    """The next offset to read. Only version 1 keeps `expire_timestamp`, only version 4 the topic's
-    id.
+    """A committed offset: the next offset to read.
+
+    Only version 1 keeps `expire_timestamp`, only version 4 the topic's id.
     """
 
     offset: int = int64()
@@ -82,8 +82,9 @@ class ConsumerGroupMetadataValue:
 
 @message(key=4, type="key")
 class ConsumerGroupPartitionMetadataKey:
-    """The topics that a consumer group subscribes to. Written by Kafka 4.0 only; later ones write
-    tombstones.
+    """The topics that a consumer group subscribes to.
+
+    Written by Kafka 4.0 only; later ones write tombstones.
     """
 
     group_id: str = string()
@@ -132,7 +133,7 @@ class ClassicProtocol:
 
 @message()
 class ClassicMemberMetadata:
-    """What a member of a consumer group said through the classic protocol."""
+    """What a classic member of a consumer group sent in its JoinGroup."""
 
     session_timeout_ms: int = int32()
     supported_protocols: tuple[ClassicProtocol, ...] = array(ClassicProtocol)
@@ -140,7 +141,7 @@ class ClassicMemberMetadata:
 
 @message(key=5, flexible=0, type="value")
 class ConsumerGroupMemberMetadataValue:
-    """What the member says of itself."""
+    """The metadata of a member: its subscription and what else its heartbeats said."""
 
     instance_id: str | None = string(nullable=0)
     rack_id: str | None = string(nullable=0)
@@ -172,7 +173,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
 
 @message(key=7, type="key")
 class ConsumerGroupTargetAssignmentMemberKey:
-    """The target of one member."""
+    """The target assignment of one member."""
 
     group_id: str = string()
     member_id: str = string()
@@ -180,8 +181,9 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @message()
 class RecordTopicPartitions:
-    """Partitions of one topic; only in a current assignment also the epoch at which each was
-    given.
+    """Partitions of one topic.
+
+    assignment_epochs: the epoch at which each was assigned; in a current assignment only.
     """
 
     topic_id: bytes = uuid()
@@ -191,14 +193,14 @@ class RecordTopicPartitions:
 
 @message(key=7, flexible=0, type="value")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """The partitions that the member shall have."""
+    """The partitions of the target assignment."""
 
     topic_partitions: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
 
 
 @message(key=8, type="key")
 class ConsumerGroupCurrentMemberAssignmentKey:
-    """What one member has now."""
+    """The current assignment of one member."""
 
     group_id: str = string()
     member_id: str = string()
