@@ -8,7 +8,7 @@ from typing import Any
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Caller, Reply
+from apportion.machine import Arrived, Caller, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
 from apportion.member.classic.leader import assign_partitions
@@ -23,13 +23,13 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
-from tests.member.groupworld import GroupWorld
+from tests.member.groupworld import Actor, GroupWorld
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
 
 
-def settled(*assignors, **sizes):
+def settled(*assignors: str, **sizes: Any) -> tuple[Any, Any]:
     """A group at rest: "A" with these assignors, classic; with the topic t, of 4 partitions unless
     `sizes` says otherwise.
     """
@@ -39,7 +39,7 @@ def settled(*assignors, **sizes):
     return world, actor
 
 
-def told_to_rejoin(world, actor, *, adopts):
+def told_to_rejoin(world: GroupWorld, actor: Actor, *, adopts: bool) -> None:
     """Somebody else has joined, and the member has heard so in a heartbeat."""
     newcomer = world.joins("B", *(assignor.name for assignor in actor.machine.settings.assignors))
     world.run(newcomer, adopts=False)
@@ -47,7 +47,7 @@ def told_to_rejoin(world, actor, *, adopts):
     world.run(actor, adopts=adopts)
 
 
-def rests(world):
+def rests(world: GroupWorld) -> None:
     """Ten seconds pass in which every message arrives and every owner is quick."""
     for _ in range(40):
         while world.mail:
@@ -57,7 +57,7 @@ def rests(world):
         world.wait(250)
 
 
-def named(world, ids):
+def named(world: GroupWorld, ids: tuple[str, ...]) -> Any:
     """The names of those members that have these ids."""
     return sorted(name for name, actor in world.actors.items() if actor.view.member_id in ids)
 
@@ -93,7 +93,7 @@ def how_many_are_left_of_those_silent_since_a_crash() -> Any:
     return len(world.current())
 
 
-def commits(world, actor, generation):
+def commits(world: GroupWorld, actor: Actor, generation: int) -> Code:
     """What the coordinator says to a commit of that member."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
@@ -103,7 +103,9 @@ def commits(world, actor, generation):
         generation_id_or_member_epoch=generation,
         topics=(topic,),
     )
-    actions = world.shard.step(Arrived(0, request, 9, Caller("c", "h"), bytes(16)), world.now)
+    actions = world.shard.step(
+        Arrived(Ticket(0), request, 9, Caller("c", "h"), bytes(16)), world.now
+    )
     [body] = [action.body for action in actions if isinstance(action, Reply)]
     return Code(body.topics[0].partitions[0].error_code)
 
@@ -114,7 +116,7 @@ def a_commit_of_the_generation_before() -> Any:
 
 
 def a_commit_before_the_leader_has_shared_out() -> Any:
-    world = GroupWorld()
+    world: Any = GroupWorld()
     a = world.joins("A", EAGER)
     while a.view.epoch < 0:
         world.deliver_to(a)
@@ -258,7 +260,7 @@ def what_a_classic_member_has_of_a_consumer_group() -> Any:
 def who_keeps_what_by_user_data() -> Any:
     """A was away since the first generation; B and C have what it had."""
 
-    def said(generation, *partitions):
+    def said(generation: int, *partitions: int) -> Subscription:
         return Subscription(
             ("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation)
         )
@@ -284,9 +286,10 @@ def what_a_leader_does_with_claims_of_an_older_generation() -> Any:
         "B": Subscription(("t",), generation=2),
     }
     try:
-        return assign_partitions(
+        planned: Any = assign_partitions(
             CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True
-        ).has_pending_revocation
+        )
+        return planned.has_pending_revocation
     except Refused as refused:
         return refused.why
 

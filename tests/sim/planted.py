@@ -115,12 +115,13 @@ def apply_list_by_list(
     """First what is assigned is claimed, then what is pending revocation no more is freed: also
     what came back by that way.
     """
-    group = ledger.groups.get(key.group_id)
+    group: Any = ledger.groups.get(key.group_id)
     member = None if group is None else group.saved.members.get(key.member_id)
     before = [] if member is None else member.pending_revocation.units.tolist()
     replay.apply_current_assignment(ledger, key, value)
     if group is not None and member is not None:
         after = member.pending_revocation.units.tolist()
+        assert isinstance(group.saved, state.ConsumerGroupSavedState)
         group.saved.owners.release(member.member_id, [unit for unit in before if unit not in after])
 
 

@@ -4,6 +4,7 @@ see `planted.py`.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,6 @@ from apportion.topics import TopicId, Topics
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode_sticky
-from apportion.wire.records.groups import MemberMetadata
 from tests.sim.bug import Planted
 
 ALL_CLASSIC = {"protocol": "classic"}
@@ -122,8 +122,8 @@ def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> 
 
 def assignment_is_forgotten(
     group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
-) -> MemberMetadata:
-    said = to_saved_member(group, remaining, protocol, topics)
+) -> Any:
+    said: Any = to_saved_member(group, remaining, protocol, topics)
     said.assignment = b""
     return said
 

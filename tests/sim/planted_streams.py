@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from apportion.coord.consumer.state import ConsumerGroupMember
+from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.classic import leader as any_leader
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
@@ -17,31 +19,42 @@ from apportion.streams.task_assignment.client_states import (
     Tasks,
 )
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
-from apportion.streams.task_assignment.threads import ThreadTasks, assign_tasks_to_threads
+from apportion.streams.task_assignment.threads import (
+    ProcessTasks,
+    ThreadTasks,
+    assign_tasks_to_threads,
+)
 from tests.sim.bug import Patch
 
-next_versions, assign_consumers = probing._NEXT_VERSION, leader.assign_consumers
+next_versions = probing._NEXT_VERSION
+assign_consumers = leader.assign_consumers  # type: ignore[attr-defined]
 
 
-def gives_what_others_own(self, task, member):
+def gives_what_others_own(self: Any, task: int, member: ConsumerGroupMember) -> bool:
     return False
 
 
-def checks_nothing(members, given):
+def checks_nothing(members: dict[str, Subscription], given: dict[str, Given]) -> None:
     pass
 
 
-def never_steps_up(sent, heard, latest, leads_unfinished):
+def never_steps_up(
+    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
     return next_versions[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
         used=min(sent, heard.used), rejoin_reason=None
     )
 
 
-def leaves_it_to_others(sent, heard, latest, leads_unfinished):
+def leaves_it_to_others(
+    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
     return next_versions[VersionNegotiation.PROBES](sent, heard, latest, False)
 
 
-def everybody_triggers(sent, heard, latest, leads_unfinished):
+def everybody_triggers(
+    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+) -> NextVersion:
     step = next_versions[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
     return (
         NextVersion(step.used, f"all understand version {step.used} now")
@@ -50,7 +63,9 @@ def everybody_triggers(sent, heard, latest, leads_unfinished):
     )
 
 
-def copies_beside_the_original(consumers, work):
+def copies_beside_the_original(
+    consumers: tuple[str, ...], work: ProcessTasks
+) -> dict[str, ThreadTasks]:
     roles = assign_tasks_to_threads(consumers, work)
     return {
         member: ThreadTasks(each.active, (*each.standby, *each.active))
@@ -58,19 +73,23 @@ def copies_beside_the_original(consumers, work):
     }
 
 
-def gives_what_another_thread_owns(self, task, member):
+def gives_what_another_thread_owns(self: Any, task: int, member: Any) -> Any:
     owner = self.owners.get(task, member)
     return owner != member and owner.split("-")[0] != member.split("-")[0]
 
 
-def moves_on_to_the_next_thread(consumers, work):
+def moves_on_to_the_next_thread(
+    consumers: tuple[str, ...], work: ProcessTasks
+) -> dict[str, ThreadTasks]:
     roles = assign_tasks_to_threads(consumers, work._replace(previous={}))
     return dict(
         zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True)
     )
 
 
-def copies_in_the_next_thread(consumers, work):
+def copies_in_the_next_thread(
+    consumers: tuple[str, ...], work: ProcessTasks
+) -> dict[str, ThreadTasks]:
     roles = assign_tasks_to_threads(consumers, work)
     after = dict(zip(consumers, (*consumers[1:], consumers[0]), strict=True))
     return {
@@ -87,7 +106,9 @@ def warms_up_without_limit(
     )
 
 
-def forgets_a_task(group, assignment, decision):
+def forgets_a_task(
+    group: Any, assignment: Any, decision: Any
+) -> dict[str, consumer_assignments.ConsumerAssignment]:
     plan = assign_consumers(group, assignment, decision)
     first = min(plan)
     share = plan[first]

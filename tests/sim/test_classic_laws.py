@@ -3,15 +3,19 @@ it saw.
 """
 
 import re
+from typing import Any
 
 import pytest
 
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.migration import downgrade as downgrading
+from apportion.coord.records import CoordinatorRecord
+from apportion.coord.turn import Turn
 from apportion.member.assignors import builtin
-from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic import incarnation as member_incarnation
 from apportion.member.classic import requests
@@ -31,13 +35,13 @@ from tests.sim.planted import PLANTED
 to_save, arm, downgrade = ClassicGroup.to_record, rebalance._arm_deadline, downgrading.downgrade
 
 
-def counts_backwards(self):
+def counts_backwards(self: Any) -> CoordinatorRecord:
     record = to_save(self)
     record.value.generation = 100 - record.value.generation
     return record
 
 
-def plan(members, given):
+def plan(members: dict[str, Subscription], given: Given) -> EncodedAssignments:
     return EncodedAssignments(
         tuple(
             SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(given))
@@ -47,7 +51,13 @@ def plan(members, given):
     )
 
 
-def gives_everything_to_all(assignor, cluster, members, *, checks):
+def gives_everything_to_all(
+    assignor: builtin.CooperativeSticky,
+    cluster: dict[str, TopicShape],
+    members: dict[str, Subscription],
+    *,
+    checks: bool,
+) -> EncodedAssignments:
     return plan(
         members,
         Given(
@@ -59,32 +69,46 @@ def gives_everything_to_all(assignor, cluster, members, *, checks):
     )
 
 
-def gives_what_nobody_wants(assignor, cluster, members, *, checks):
+def gives_what_nobody_wants(
+    assignor: builtin.CooperativeSticky,
+    cluster: dict[str, TopicShape],
+    members: dict[str, Subscription],
+    *,
+    checks: bool,
+) -> EncodedAssignments:
     return plan(members, Given((TopicParts("strange", (0,)),)))
 
 
-def gives_nothing(assignor, cluster, members, *, checks):
+def gives_nothing(
+    assignor: builtin.CooperativeSticky,
+    cluster: dict[str, TopicShape],
+    members: dict[str, Subscription],
+    *,
+    checks: bool,
+) -> EncodedAssignments:
     return plan(members, Given())
 
 
-def waits_a_tenth(turn, kind, group, wait_ms):
+def waits_a_tenth(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
     arm(turn, kind, group, wait_ms // 10)
 
 
-def says_nothing(said):
+def says_nothing(said: Subscription) -> bytes:
     return b"\0"
 
 
-def forgets_what_it_was(turn, group, stayers, leader):
+def forgets_what_it_was(
+    turn: Turn, group: ConsumerGroup, stayers: list[downgrading.RemainingMember], leader: Any
+) -> None:
     group.saved.epoch = 1
     downgrade(turn, group, stayers, leader)
 
 
-def lasts_for_ever(turn, key):
+def lasts_for_ever(turn: Turn, key: tuple[str, ...]) -> None:
     return None
 
 
-def nothing_is_told(said):
+def nothing_is_told(said: Subscription) -> tuple[tuple[Any, ...], int]:
     return (), NO_GENERATION
 
 
@@ -143,7 +167,9 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
 
 
 @pytest.mark.parametrize("what", SABOTAGE)
-def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypatch):
+def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     protocol, swap, law, sentence = SABOTAGE[what]
     kinds = ("switch-all",) if protocol == MIXED else ("crash",)
     world = draw_scenario(
@@ -182,8 +208,8 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
     ids=["cooperative-gives-at-once", "commit-generation"],
 )
 def test_a_law_of_classic_groups_says_what_a_planted_bug_does(
-    bug, seed, law, sentence, monkeypatch
-):
+    bug: str, seed: int, law: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = PLANTED[bug].world(seed)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
@@ -192,7 +218,9 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(
     assert re.fullmatch(sentence, broken.why)
 
 
-def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
+def test_a_leader_that_believes_nobody_moves_what_could_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
         protocols, "COMPATIBLE_CHOICES", ((protocols.ProtocolChoice(CLASSIC, ("sticky",)),),)
     )
@@ -209,7 +237,9 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
     )
 
 
-def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(monkeypatch):
+def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
@@ -222,7 +252,13 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)
 
 
-def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
+def member(
+    name: str,
+    given: tuple[int, ...],
+    last: tuple[int, ...] = (),
+    at: int = NO_GENERATION,
+    topics: tuple[str, ...] = ("t",),
+) -> MemberMetadata:
     """A member as the log knows it: what it was given, and what it told of its last share."""
     data = (
         encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at)
@@ -253,8 +289,8 @@ def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
         ([], []),
     ],
 )
-def test_what_could_have_stayed_is_counted(members, why):
-    saved = GroupMetadataValue(
+def test_what_could_have_stayed_is_counted(members: list[MemberMetadata], why: list[str]) -> None:
+    saved: Any = GroupMetadataValue(
         protocol_type="consumer",
         generation=3,
         protocol="sticky",

@@ -3,6 +3,7 @@ not.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,18 +12,19 @@ from apportion.sim.kernel.scenario import PROTOCOLS
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 from apportion.store.log import Log
+from apportion.store.segment import Segment
 
 SEEDS = range(15)
 
 
 @pytest.fixture
-def cleaned(monkeypatch):
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The brokers of these worlds close a segment every few records; gives every log once for each
     of its cleanings.
     """
     settings_of, put, logs = broker.broker_settings, Log.replace_segments, []
 
-    def replaced(log, old, new):
+    def replaced(log: Log, old: list[Segment], new: Segment) -> None:
         put(log, old, new)
         logs.append(log)
 
@@ -36,7 +38,7 @@ def cleaned(monkeypatch):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_law_breaks_while_logs_are_cleaned(cleaned, protocol):
+def test_no_law_breaks_while_logs_are_cleaned(cleaned: list[Any], protocol: str) -> None:
     outcomes = [play(Draw(None, {"protocol": protocol}).scenario(seed)) for seed in SEEDS]
     assert [outcome for outcome in outcomes if outcome.broken is not None] == []
     assert len(cleaned) > 5 * len(SEEDS)

@@ -3,19 +3,21 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import play
 
 SEEDS = (5, 6, 11)  # with static members and without, with encoding and without
-SIZES = {"duration_ms": 30_000}
+SIZES: dict[str, Any] = {"duration_ms": 30_000}
 
 
 @pytest.fixture(scope="module")
-def outcomes():
+def outcomes() -> list[Outcome]:
     """Every figure of the seeds, digest included."""
     found = [play(draw_scenario(seed, **SIZES)) for seed in SEEDS]
     assert len({outcome.digest for outcome in found}) == len(SEEDS)
@@ -23,7 +25,9 @@ def outcomes():
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
-def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash_seed):
+def test_another_process_with_other_hashes_plays_the_same_history(
+    outcomes: list[Outcome], hash_seed: str
+) -> None:
     script = (
         "from apportion.sim.kernel.scenario import draw_scenario\n"
         "from apportion.sim.play import play\n"
@@ -41,7 +45,7 @@ def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash
     assert done.stdout == f"{outcomes}\n"
 
 
-def test_a_history_that_is_watched_is_the_same(outcomes):
+def test_a_history_that_is_watched_is_the_same(outcomes: list[Outcome]) -> None:
     chronicles = [Trace() for _ in SEEDS]
     assert [
         play(draw_scenario(seed, **SIZES), trace)
@@ -50,5 +54,5 @@ def test_a_history_that_is_watched_is_the_same(outcomes):
     assert all(trace.lines and trace.ownership for trace in chronicles)
 
 
-def test_a_second_time_in_one_process_is_the_same(outcomes):
+def test_a_second_time_in_one_process_is_the_same(outcomes: list[Outcome]) -> None:
     assert [play(draw_scenario(seed, **SIZES)) for seed in SEEDS] == outcomes

@@ -4,8 +4,11 @@ without the bug that seed holds.
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from tools.hunt import Found
 
 from apportion.sim.play import play
 from tests.sim.planted import PLANTED
@@ -13,10 +16,12 @@ from tests.sim.planted import PLANTED
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def loaded(path):
+def loaded(path: Path) -> ModuleType:
     """The module in that file."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec: Any = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
+    assert spec is not None
+    assert spec.loader is not None
     spec.loader.exec_module(module)
     return module
 
@@ -24,14 +29,17 @@ def loaded(path):
 FOUND = loaded(ROOT / "tools" / "hunt.py").read()
 
 
-def found(name):
+def found(name: str) -> Found:
     """Where `make sim` found the bug."""
     assert name in FOUND, f"make sim has not found {name} yet"
-    return FOUND[name]
+    result: Found = FOUND[name]
+    return result
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monkeypatch):
+def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seed, law = found(name).seed, found(name).law
     world = PLANTED[name].world(seed)
     assert play(world).broken is None
@@ -41,6 +49,6 @@ def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monk
     assert broken.law == law, broken
 
 
-def test_found_names_only_what_is_planted():
+def test_found_names_only_what_is_planted() -> None:
     assert set(FOUND) <= set(PLANTED)
     assert PLANTED

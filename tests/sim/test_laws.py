@@ -1,18 +1,24 @@
 """Each law of a group sees its violation, and none sees one in what a real coordinator does."""
 
+from typing import Any
+
 import pytest
 
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupSavedState
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Instant, Reply, Tick
+from apportion.machine import Arrived, Caller, Instant, Reply, Tick, Ticket
 from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
 from apportion.sim.checks.saved import replay_records
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -23,7 +29,7 @@ FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 
-def said(member_id, wishes=("foo",), **facts):
+def said(member_id: str, wishes: tuple[str, ...] = ("foo",), **facts: Any) -> CoordinatorRecord:
     facts = {
         "instance_id": None,
         "rack_id": None,
@@ -35,11 +41,11 @@ def said(member_id, wishes=("foo",), **facts):
     )
 
 
-def target(member_id, *partitions, topic_id=FOO):
+def target(member_id: str, *partitions: int, topic_id: bytes = FOO) -> CoordinatorRecord:
     return records.target_assignment("g", member_id, [(topic_id, partitions)] if partitions else [])
 
 
-def given(partitions, epoch):
+def given(partitions: tuple[int, ...], epoch: int) -> tuple[RecordTopicPartitions, ...]:
     if not partitions:
         return ()
     return (
@@ -49,7 +55,15 @@ def given(partitions, epoch):
     )
 
 
-def has(member_id, *partitions, epoch=3, before=2, state=MemberState.STABLE, revoking=(), at=3):
+def has(
+    member_id: str,
+    *partitions: int,
+    epoch: int = 3,
+    before: int = 2,
+    state: MemberState = MemberState.STABLE,
+    revoking: tuple[int, ...] = (),
+    at: int = 3,
+) -> CoordinatorRecord:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=before,
@@ -73,17 +87,17 @@ SETTLED = (
 """A group at epoch 3 in which everything is as it shall be."""
 
 
-def broken(group, topics=TOPICS):
+def broken(group: Any, topics: Topics = TOPICS) -> dict[str, list[str]]:
     """What every law says of the group, without those that hold."""
     return {name: why for name, law in GROUP_LAWS.items() if (why := list(law(group, topics)))}
 
 
-def after(*changes):
+def after(*changes: CoordinatorRecord) -> dict[str, list[str]]:
     """What the laws say of the settled group after these records."""
     return broken(replay_records([*SETTLED, *changes]).groups["g"])
 
 
-def test_a_settled_group_keeps_every_law():
+def test_a_settled_group_keeps_every_law() -> None:
     assert replay_records(SETTLED).groups["g"].state_name() == "Stable"
     assert after() == {}
 
@@ -171,29 +185,38 @@ def test_a_settled_group_keeps_every_law():
         ),
     ],
 )
-def test_each_law_sees_its_violation(law, why, changes):
+def test_each_law_sees_its_violation(
+    law: str, why: list[str], changes: list[CoordinatorRecord]
+) -> None:
     assert after(*changes)[law] == why
 
 
-def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled():
-    group = replay_records(SETTLED).groups["g"]
+def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled() -> None:
+    group: Any = replay_records(SETTLED).groups["g"]
     member = group.saved.members["b"]
     member.state, member.epoch = MemberState.UNRELEASED, 2
+    assert isinstance(group, ConsumerGroup)
     assert broken(group)["stable-is-settled"] == [
         "the group is Stable, but b is UNRELEASED.",
         "the group is Stable at epoch 3, but b is at 2.",
     ]
+    assert isinstance(group, ConsumerGroup)
     assert broken(group)["counts-agree"] == [
         "the count of settled members is {3: 2}, and a recount gives {3: 1}."
     ]
 
 
-def test_the_holders_table_must_say_what_the_members_hold():
+def test_the_holders_table_must_say_what_the_members_hold() -> None:
     group = replay_records(SETTLED).groups["g"]
+    assert isinstance(group.saved, ConsumerGroupSavedState)
     units = group.saved.units
+    assert isinstance(group.saved, ConsumerGroupSavedState)
     group.saved.owners.release("a", [units.unit(FOO, 0)])
+    assert isinstance(group.saved, ConsumerGroupSavedState)
     group.saved.owners.claim("a", [units.unit(FOO, 2)])
+    assert isinstance(group.saved, ConsumerGroupSavedState)
     group.saved.owners.claim("gone", [units.unit(FOO, 9)])
+    assert isinstance(group, ConsumerGroup)
     assert broken(group) == {
         "holders-agree": [
             "foo-2 is held by b, but the table of holders says a.",
@@ -213,9 +236,10 @@ def test_the_holders_table_must_say_what_the_members_hold():
         "instances",
     ],
 )
-def test_every_counter_is_recounted(name):
+def test_every_counter_is_recounted(name: str) -> None:
     group = replay_records(SETTLED).groups["g"]
     getattr(group.saved, name)["stray"] = 1
+    assert isinstance(group, ConsumerGroup)
     (why,) = broken(group)["counts-agree"]
     assert "'stray': 1" in why
 
@@ -230,18 +254,20 @@ def test_every_counter_is_recounted(name):
         [has("a", 0, 1, epoch=0, before=0, at=0)],  # has just taken over
     ],
 )
-def test_what_happens_every_day_breaks_no_law(changes):
+def test_what_happens_every_day_breaks_no_law(changes: list[CoordinatorRecord]) -> None:
     assert after(*changes) == {}
 
 
-def test_the_target_is_judged_by_the_topics_that_it_was_made_of():
+def test_the_target_is_judged_by_the_topics_that_it_was_made_of() -> None:
     group = replay_records(SETTLED).groups["g"]
     grown = TOPICS.adding(Topic("foo", FOO, 5))
+    assert isinstance(group, ConsumerGroup)
     assert broken(group, grown) == {"legal-target": ["the target gives foo-4 to nobody."]}
 
 
-def test_a_deleted_topic_is_called_by_its_id():
+def test_a_deleted_topic_is_called_by_its_id() -> None:
     group = replay_records([*SETTLED, has("b", 1, 2, 3)]).groups["g"]
+    assert isinstance(group, ConsumerGroup)
     (why,) = GROUP_LAWS["one-holder"](group, Topics())
     assert why == f"{FOO.hex()}-1 is held by a and by b."
 
@@ -249,35 +275,37 @@ def test_a_deleted_topic_is_called_by_its_id():
 class Run:
     """A real shard, whose group is asked after every step whether it keeps the laws."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.mono_ms = 0
         self.shard = Shard(GroupSettings(), TOPICS)
         self.shard.loaded(self.now)
         self.targeted = (1, TOPICS)
-        self.states = []
+        self.states: list[str] = []
 
     @property
-    def now(self):
+    def now(self) -> Instant:
         return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
 
-    def step(self, event):
+    def step(self, event: TopicsChanged | Arrived | Tick) -> list[ConsumerGroupHeartbeatResponse]:
         actions = self.shard.step(event, self.now)
         if (group := self.shard.ledger.groups.get("g")) is not None:
+            assert isinstance(group.saved, ConsumerGroupSavedState)
             if self.targeted[0] != group.saved.assignment_epoch:
+                assert isinstance(group.saved, ConsumerGroupSavedState)
                 self.targeted = (group.saved.assignment_epoch, self.shard.topics)
             assert broken(group, self.targeted[1]) == {}
             self.states.append(group.state_name())
         return [action.body for action in actions if isinstance(action, Reply)]
 
-    def beat(self, member_id, epoch, **facts):
+    def beat(self, member_id: str, epoch: int, **facts: Any) -> int:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=member_id, member_epoch=epoch, **facts
         )
-        (answer,) = self.step(Arrived(1, request, 1, Caller("c", "h"), bytes(16)))
+        (answer,) = self.step(Arrived(Ticket(1), request, 1, Caller("c", "h"), bytes(16)))
         assert answer.error_code == Code.NONE
         return answer.member_epoch
 
-    def join(self, member_id, *wishes, instance_id=None):
+    def join(self, member_id: str, *wishes: str, instance_id: str | None = None) -> int:
         return self.beat(
             member_id,
             0,
@@ -288,11 +316,11 @@ class Run:
         )
 
 
-def test_a_real_coordinator_keeps_the_laws():
+def test_a_real_coordinator_keeps_the_laws() -> None:
     """Members join, one is away and replaced, a topic goes and comes again, one falls silent, all
     leave.
     """
-    run = Run()
+    run: Any = Run()
     # subscribes to nothing: the group stays at its first epoch and has no target
     run.join("nothing")
     a = run.join("a", "foo", "bar", instance_id="i")
@@ -318,7 +346,7 @@ def test_a_real_coordinator_keeps_the_laws():
     assert list(dict.fromkeys(run.states)) == ["Stable", "Reconciling", "Assigning", "Empty"]
 
 
-def test_a_law_has_one_name_and_the_sketch_is_covered():
+def test_a_law_has_one_name_and_the_sketch_is_covered() -> None:
     assert not set(GROUP_LAWS) & set(WATCHED_LAWS)
     assert set(GROUP_LAWS) == {law.__name__.replace("_", "-") for law in GROUP_LAWS.values()}
     laws = {*GROUP_LAWS, *WATCHED_LAWS}
@@ -327,5 +355,5 @@ def test_a_law_has_one_name_and_the_sketch_is_covered():
     ] == []
 
 
-def test_records_that_a_group_does_not_know_yet_break_nothing():
+def test_records_that_a_group_does_not_know_yet_break_nothing() -> None:
     assert replay_records([CoordinatorRecord(record.key, None) for record in SETTLED]).groups == {}

@@ -8,7 +8,15 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from apportion.sim.seed_pool import usable_cores
-from apportion.sim.streams.matrix import CRASHES, INSTANCES, MatrixRun, cells, matrix_runs, play_run
+from apportion.sim.streams.matrix import (
+    CRASHES,
+    INSTANCES,
+    MatrixResult,
+    MatrixRun,
+    cells,
+    matrix_runs,
+    play_run,
+)
 
 SIMULATED = 12
 VERSIONS = {
@@ -33,7 +41,7 @@ TABLE = """
 UNDISTURBED_MS, DISTURBED_MS = 18_000, 36_000
 
 
-def expected(from_, to):
+def expected(from_: str, to: str) -> tuple[int, str | None, tuple[int, ...]]:
     """Bounces, upgrade.from, and the versions before the first step and after each.
 
     Before 2.0 no leader answers a version that it does not know, so all speak the old one until
@@ -47,26 +55,30 @@ def expected(from_, to):
 
 
 @pytest.fixture(scope="module")
-def everything():
+def everything() -> list[MatrixResult]:
     with ProcessPoolExecutor(
         min(usable_cores(), 4), mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         return list(pool.map(play_run, matrix_runs(), chunksize=14))
 
 
-def test_the_cells_are_those_of_the_document():
+def test_the_cells_are_those_of_the_document() -> None:
     rows = (row.split(": ") for row in TABLE.strip().splitlines())
     assert list(cells()) == [(from_, to) for from_, tos in rows for to in tos.split()]
 
 
-def test_every_law_holds_in_every_upgrade_however_it_is_played(everything):
+def test_every_law_holds_in_every_upgrade_however_it_is_played(
+    everything: list[MatrixResult],
+) -> None:
     assert [
         (one.from_, one.to, one.leader, one.crash, one.why) for one in everything if not one.holds
     ] == []
     assert len(everything) == 28 * 3 * len(CRASHES)
 
 
-def test_every_upgrade_takes_the_bounces_of_the_document_and_speaks_its_versions(everything):
+def test_every_upgrade_takes_the_bounces_of_the_document_and_speaks_its_versions(
+    everything: list[MatrixResult],
+) -> None:
     told = [
         (one.from_, one.to, one.leader, one.crash, one.bounces, one.upgrade_from, one.versions)
         for one in everything
@@ -74,7 +86,9 @@ def test_every_upgrade_takes_the_bounces_of_the_document_and_speaks_its_versions
     assert told == [(*play[:4], *expected(play.from_, play.to)) for play in matrix_runs()]
 
 
-def test_the_application_never_stands_still_for_longer_than_one_session_and_a_little(everything):
+def test_the_application_never_stands_still_for_longer_than_one_session_and_a_little(
+    everything: list[MatrixResult],
+) -> None:
     assert [
         one
         for one in everything
@@ -82,6 +96,6 @@ def test_the_application_never_stands_still_for_longer_than_one_session_and_a_li
     ] == []
 
 
-def test_a_play_is_the_same_whenever_it_is_played():
+def test_a_play_is_the_same_whenever_it_is_played() -> None:
     play = MatrixRun("1.1", "2.0", "middle", "leader", seed=7)
     assert play_run(play) == play_run(play)

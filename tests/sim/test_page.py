@@ -4,6 +4,7 @@ those that one sees.
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,14 +18,14 @@ PAGE = (ROOT / "docs" / "simulator.md").read_text()
 ROWS = dict(re.findall(r"^\| `([a-z-]+)` \|.*?\|(.*)$", PAGE, re.MULTILINE))
 
 
-def test_every_fault_and_every_law_has_its_row():
+def test_every_fault_and_every_law_has_its_row() -> None:
     assert list(ROWS) == [*FAULTS, *GROUP_LAWS, *WATCHED_LAWS]
     assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", PAGE, re.MULTILINE)[: len(FAULTS)] == list(
         FAULTS.items()
     )
 
 
-def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
+def test_every_name_of_the_tla_sketch_stands_beside_its_laws() -> None:
     stand_for = {
         law: {name for name, laws in TLA.items() if law in laws.split(", ")}
         for law in ROWS
@@ -34,9 +35,11 @@ def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
 
 
 @pytest.mark.parametrize("page", ["docs/simulator.md"])
-def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
+def test_a_page_shows_the_history_that_its_command_prints(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    shown = re.search(
+    shown: Any = re.search(
         r"```console\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text()
     )
     printed = CliRunner().invoke(app, shown[1].split()).stdout

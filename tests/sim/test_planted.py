@@ -137,6 +137,7 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
     member.step(Answered(2, accepted(1, P0, P1)), start)
     member.step(Adopted(1, (P0, P1)), start)
     member.step(Answered(3, accepted(1, P0)), start)
+    beat: Any
     [beat] = [
         action.request
         for action in member.step(Tick(), later)
@@ -146,7 +147,7 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
 
 
 def who_is_left_of_those_silent_since_a_crash() -> Any:
-    world = coordworld.World()
+    world: Any = coordworld.World()
     world.join("A")
     world.crash()
     world.advance(100_000)
@@ -154,7 +155,7 @@ def who_is_left_of_those_silent_since_a_crash() -> Any:
 
 
 def who_is_left_after_a_revocation_in_time() -> Any:
-    world = shared()
+    world: Any = shared()
     world.advance(10_000)
     world.beat("A", 2, owned={"foo": [0, 1]})
     world.advance(25_000)
@@ -253,7 +254,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_takes_the_place_of_something_that_is_asked_the_same(name):
+def test_a_planted_bug_takes_the_place_of_something_that_is_asked_the_same(name: str) -> None:
     for target, attribute, faulty in PLANTED[name].swaps:
         right = getattr(target, attribute)
         assert right is not faulty
@@ -266,7 +267,7 @@ def test_a_planted_bug_takes_the_place_of_something_that_is_asked_the_same(name)
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_changes_what_happens(monkeypatch, name):
+def test_a_planted_bug_changes_what_happens(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     example, right, wrong = EXAMPLES[name]
     assert example() == right
     PLANTED[name].plant(monkeypatch)
@@ -275,5 +276,5 @@ def test_a_planted_bug_changes_what_happens(monkeypatch, name):
     assert example() == right
 
 
-def test_the_page_of_the_guards_names_every_planted_bug():
+def test_the_page_of_the_guards_names_every_planted_bug() -> None:
     assert re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE) == list(PLANTED)

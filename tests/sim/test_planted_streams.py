@@ -6,11 +6,13 @@ import pytest
 
 from apportion.sim.streams.laws import STREAMS_LAWS
 from apportion.sim.streams.play import rehearse
-from tests.sim.planted_streams import PLANTED
+from tests.sim.planted_streams import PLANTED, PlantedInStreams
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
-def test_a_planted_bug_breaks_its_law(planted, monkeypatch):
+def test_a_planted_bug_breaks_its_law(
+    planted: PlantedInStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert rehearse(planted.rehearsal).held
     planted.plant(monkeypatch)
     broken = rehearse(planted.rehearsal).broken
@@ -18,5 +20,5 @@ def test_a_planted_bug_breaks_its_law(planted, monkeypatch):
     assert broken.law == planted.law
 
 
-def test_every_law_has_its_bug():
+def test_every_law_has_its_bug() -> None:
     assert {planted.law for planted in PLANTED} == STREAMS_LAWS.keys()

@@ -10,6 +10,7 @@ from apportion.sim.actors.protocols import (
     COMPATIBLE_CHOICES,
     CONSUMER_PROTOCOL,
     COOPERATIVE,
+    ProtocolPair,
     draw_protocols,
 )
 from apportion.sim.kernel.scenario import (
@@ -28,7 +29,7 @@ from apportion.sim.kernel.scenario import (
 SEEDS = range(200)
 
 
-def spoken(protocol):
+def spoken(protocol: str) -> dict[int, list[ProtocolPair]]:
     """For each seed the dialects of the applications of a large world, first and other; workers
     come first.
     """
@@ -39,7 +40,9 @@ def spoken(protocol):
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
-def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_to_it(protocol):
+def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_to_it(
+    protocol: str,
+) -> None:
     for rows in spoken(protocol).values():
         for group in (rows[:3], rows[3:]):
             classic = [dialect for row in group for dialect in row if dialect.protocol == CLASSIC]
@@ -52,7 +55,7 @@ def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_
         assert {dialect for row in rows[:3] for dialect in row} == {COOPERATIVE, CONSUMER_PROTOCOL}
 
 
-def test_every_style_is_drawn_and_every_assignor_is_some_members():
+def test_every_style_is_drawn_and_every_assignor_is_some_members() -> None:
     seen = {frozenset(row.first for row in rows[3:]) for rows in spoken(CLASSIC).values()}
     assert {frozenset(style) for style in COMPATIBLE_CHOICES} <= seen
     assert {name for style in seen for dialect in style for name in dialect.assignors} == {
@@ -65,14 +68,14 @@ def test_every_style_is_drawn_and_every_assignor_is_some_members():
     assert ways == {Rebalance.EAGER, Rebalance.COOPERATIVE}
 
 
-def test_the_protocol_of_a_world_is_what_its_applications_speak_first():
+def test_the_protocol_of_a_world_is_what_its_applications_speak_first() -> None:
     assert {row.first.protocol for rows in spoken(CONSUMER).values() for row in rows} == {CONSUMER}
     assert {row.first.protocol for rows in spoken(CLASSIC).values() for row in rows} == {CLASSIC}
     firsts = [{row.first.protocol for row in rows} for rows in spoken(MIXED).values()]
     assert sum(first == {CONSUMER, CLASSIC} for first in firsts) > len(SEEDS) * 0.9
 
 
-def test_an_application_changes_its_protocol_and_changes_it_back():
+def test_an_application_changes_its_protocol_and_changes_it_back() -> None:
     for rows in spoken(MIXED).values():
         for row in rows:
             assert {row.first.protocol, row.other.protocol} == {CLASSIC, CONSUMER}
@@ -82,7 +85,7 @@ def test_an_application_changes_its_protocol_and_changes_it_back():
 
 @pytest.mark.parametrize("kind", ONLY_MIXED)
 @pytest.mark.parametrize("protocol", [CONSUMER, CLASSIC])
-def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
+def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind: str, protocol: str) -> None:
     sentence = (
         f"^the fault '{kind}' is for worlds of both protocols: give it the protocol 'mixed'.$"
     )
@@ -93,7 +96,7 @@ def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
     assert {fault.kind for fault in draw_scenario(1, kinds=[kind], protocol=MIXED).faults} == {kind}
 
 
-def test_a_protocol_that_there_is_not_is_refused():
+def test_a_protocol_that_there_is_not_is_refused() -> None:
     with pytest.raises(
         ScenarioRefused,
         match=r"^there is no protocol 'share'; there are consumer, classic, mixed\.$",
@@ -101,7 +104,9 @@ def test_a_protocol_that_there_is_not_is_refused():
         Scenario(seed=1, protocol="share")
 
 
-def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protocol_elsewhere():
+def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protocol_elsewhere() -> (
+    None
+):
     drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST)
     for protocol, kinds in (
         (MIXED, drawn_unasked),

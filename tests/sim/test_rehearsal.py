@@ -1,5 +1,7 @@
 """The rehearsal of an upgrade, in a quiet world and in one with faults."""
 
+from typing import Any
+
 import pytest
 
 from apportion.errors import Code
@@ -7,18 +9,18 @@ from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
-from apportion.sim.streams.play import rehearse
+from apportion.sim.streams.play import RehearsalResult, rehearse
 from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.metadata.upgrades import RollingBounce
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 
 
-def versions(rehearsed):
+def versions(rehearsed: RehearsalResult) -> list[int]:
     return [rehearsed.version_before, *(step.version for step in rehearsed.steps)]
 
 
-def test_from_1_1_to_4_0_two_bounces_lead_by_way_of_3_9():
+def test_from_1_1_to_4_0_two_bounces_lead_by_way_of_3_9() -> None:
     rehearsed = rehearse(Rehearsal(from_="1.1", to="4.0"))
     assert rehearsed.held
     assert versions(rehearsed) == [2] * 12 + [11]
@@ -28,7 +30,7 @@ def test_from_1_1_to_4_0_two_bounces_lead_by_way_of_3_9():
     ] * 6
 
 
-def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
+def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part() -> None:
     eager, cooperative = (
         rehearse(Rehearsal(from_="2.0", to="2.3")),
         rehearse(Rehearsal(from_="2.4", to="2.8")),
@@ -37,7 +39,7 @@ def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
     assert {step.stopped for step in cooperative.steps} == {2}
 
 
-def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
+def test_without_upgrade_from_the_old_leaders_die_one_after_the_other() -> None:
     rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=3, bounces=1, leader="first"))
     assert not rehearsed.held
     assert rehearsed.broken is None
@@ -48,14 +50,16 @@ def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
     }
 
 
-def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run():
+def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run() -> (
+    None
+):
     rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
     assert rehearsed.broken is not None
     assert rehearsed.broken.law == "one-active"
 
 
 @pytest.mark.parametrize("leader", ["first", "middle", "last", 2])
-def test_the_leader_is_bounced_when_it_shall_be(leader):
+def test_the_leader_is_bounced_when_it_shall_be(leader: int | str) -> None:
     rehearsed = rehearse(Rehearsal(from_="2.0", to="post-2.0", instances=3, leader=leader))
     assert rehearsed.held
     place = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
@@ -64,24 +68,24 @@ def test_the_leader_is_bounced_when_it_shall_be(leader):
 
 
 @pytest.mark.parametrize("victim", ["instance", "leader", "broker"])
-def test_somebody_may_die_on_the_way(victim):
+def test_somebody_may_die_on_the_way(victim: str) -> None:
     rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=3, crash_at=2, victim=victim))
     assert rehearsed.held
     assert [bool(step.crashed) for step in rehearsed.steps] == [False, True, False]
 
 
-def test_the_oldest_releases_leave_when_they_are_closed():
+def test_the_oldest_releases_leave_when_they_are_closed() -> None:
     rehearsed = rehearse(Rehearsal(from_="0.10.0", to="0.10.1", instances=3))
     assert rehearsed.held
     assert max(step.unowned_ms for step in rehearsed.steps) < 5_000
 
 
 @pytest.mark.parametrize("session_ms", [2_000, 3_000, 100_000])
-def test_members_beat_often_enough_for_any_session(session_ms):
+def test_members_beat_often_enough_for_any_session(session_ms: int) -> None:
     assert rehearse(Rehearsal(from_="3.9", to="4.0", instances=2, session_ms=session_ms)).held
 
 
-def test_one_seed_is_one_history():
+def test_one_seed_is_one_history() -> None:
     assert rehearse(draw_rehearsal(3)) == rehearse(draw_rehearsal(3))
     assert (
         rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest
@@ -91,7 +95,7 @@ def test_one_seed_is_one_history():
 
 # a SyncGroup that is refused, a JoinGroup without news: then silence
 @pytest.mark.parametrize("seed", [*range(40), 1885, 5375])
-def test_every_law_holds_in_an_upgrade_under_faults(seed):
+def test_every_law_holds_in_an_upgrade_under_faults(seed: int) -> None:
     rehearsed = rehearse(draw_rehearsal(seed))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
@@ -99,12 +103,14 @@ def test_every_law_holds_in_an_upgrade_under_faults(seed):
 @pytest.mark.parametrize("threads", [2, 3])
 # a thread that cannot be read; state that nobody spoke of
 @pytest.mark.parametrize("seed", [*range(15), 1052, 1132])
-def test_every_law_holds_where_applicationshave_threads_that_die_one_by_one(seed, threads):
+def test_every_law_holds_where_applicationshave_threads_that_die_one_by_one(
+    seed: int, threads: int
+) -> None:
     rehearsed = rehearse(draw_rehearsal(seed, threads=threads))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
 
-def test_an_instance_is_bounced_with_all_its_threads():
+def test_an_instance_is_bounced_with_all_its_threads() -> None:
     rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=2, threads=3))
     assert rehearsed.held
     assert [step.stopped for step in rehearsed.steps] == [6, 6]
@@ -112,7 +118,7 @@ def test_an_instance_is_bounced_with_all_its_threads():
     assert [change.tasks for change in rehearsed.instance_changes][-1] == 6
 
 
-def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it():
+def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it() -> None:
     trace = Trace()
     rehearsed = rehearse(
         Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), trace
@@ -125,10 +131,10 @@ def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it():
     ]
 
 
-def running(instances, threads):
+def running(instances: int, threads: int) -> StreamsCluster:
     """A cluster in which every thread is at rest, and some seconds have passed since."""
     rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
-    applications = [
+    applications: list[Instance[Any]] = [
         Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)
     ]
     cluster = StreamsCluster(
@@ -140,7 +146,7 @@ def running(instances, threads):
     return cluster
 
 
-def test_a_closed_instance_keeps_its_state_and_a_killed_one_its_last_checkpoint():
+def test_a_closed_instance_keeps_its_state_and_a_killed_one_its_last_checkpoint() -> None:
     cluster = running(instances=2, threads=2)
     closed, dead = cluster.instances
     saved = dict(dead.disk)
@@ -155,7 +161,7 @@ def test_a_closed_instance_keeps_its_state_and_a_killed_one_its_last_checkpoint(
     assert (closed.state, dead.state) == (had, saved)
 
 
-def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing():
+def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing() -> None:
     cluster = running(instances=2, threads=2)
     instance = cluster.instances[0]
     first, second = instance.threads
@@ -195,7 +201,7 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
         ),
     ],
 )
-def test_what_cannot_be_played_is_refused_in_one_sentence(sizes, why):
+def test_what_cannot_be_played_is_refused_in_one_sentence(sizes: dict[str, Any], why: str) -> None:
     with pytest.raises(RehearsalRefused) as refused:
         Rehearsal(**sizes)
     assert str(refused.value).startswith(why)

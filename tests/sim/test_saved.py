@@ -1,10 +1,14 @@
 """What is saved compares as one value, names what differs, and survives a log cleaner."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.coord import records
 from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroupSavedState
 from apportion.sim.checks.saved import (
     SavedGroup,
     SavedMember,
@@ -25,7 +29,7 @@ from apportion.wire.records.groups import (
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 
 
-def said(*wishes, **facts):
+def said(*wishes: str, **facts: Any) -> ConsumerGroupMemberMetadataValue:
     facts = {
         "instance_id": None,
         "rack_id": None,
@@ -35,7 +39,14 @@ def said(*wishes, **facts):
     return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
 
 
-def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, group_id="g"):
+def current(
+    member_id: str,
+    epoch: int,
+    parts: Sequence[tuple[bytes, tuple[int, ...]]],
+    revoking: Sequence[tuple[bytes, tuple[int, ...]]] = (),
+    state: MemberState = MemberState.STABLE,
+    group_id: str = "g",
+) -> records.CoordinatorRecord:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=epoch - 1,
@@ -46,7 +57,9 @@ def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, grou
     return records.current_assignment(group_id, member_id, value)
 
 
-def given_at(parts, epoch):
+def given_at(
+    parts: Sequence[tuple[bytes, tuple[int, ...]]], epoch: int
+) -> tuple[RecordTopicPartitions, ...]:
     return tuple(
         RecordTopicPartitions(
             topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
@@ -70,15 +83,17 @@ LOG = [
 ]
 
 
-def test_the_whole_state_is_in_the_value():
+def test_the_whole_state_is_in_the_value() -> None:
+    member: Any = SavedMember
+    group: Any = SavedGroup
     assert saved_state(replay_records(LOG)) == SavedShard(
         {
-            "g": SavedGroup(
+            "g": group(
                 epoch=2,
                 assignment_epoch=2,
                 metadata_hash=7,
                 members={
-                    "a": SavedMember(
+                    "a": member(
                         said("foo", instance_id="i", server_assignor="range"),
                         epoch=2,
                         previous_epoch=1,
@@ -87,7 +102,7 @@ def test_the_whole_state_is_in_the_value():
                         pending_revocation={(FOO, 1): 2},
                         target=((FOO, 0),),
                     ),
-                    "b": SavedMember(
+                    "b": member(
                         said("bar", "foo"),
                         epoch=2,
                         previous_epoch=1,
@@ -110,32 +125,35 @@ def test_the_whole_state_is_in_the_value():
     )
 
 
-def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter():
-    backwards = replay_records(reversed(LOG[:9]))
-    assert backwards.groups["g"].saved.units.ids != replay_records(LOG).groups["g"].saved.units.ids
-    assert saved_state(backwards) == saved_state(replay_records(LOG))
+def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter() -> None:
+    backwards: Any = replay_records(reversed(LOG[:9]))
+    forwards: Any = replay_records(LOG)
+    assert backwards.groups["g"].saved.units.ids != forwards.groups["g"].saved.units.ids
+    assert saved_state(backwards) == saved_state(forwards)
 
 
-def test_a_counter_that_is_zero_is_not_there():
-    ledger = replay_records(LOG)
+def test_a_counter_that_is_zero_is_not_there() -> None:
+    ledger: Any = replay_records(LOG)
     ledger.groups["g"].saved.assignor_votes["uniform"] = 0
     assert difference_or_none(saved_state(ledger), saved_state(replay_records(LOG))) is None
 
 
-def test_the_value_stays_when_the_ledger_goes_on():
+def test_the_value_stays_when_the_ledger_goes_on() -> None:
     ledger = replay_records(LOG)
     before = saved_state(ledger)
     group = ledger.groups["g"].saved
+    assert isinstance(group, ConsumerGroupSavedState)
     group.instances.clear()
+    assert group is not None
     group.members["b"].epoch = 9
     ledger.offsets["g"]["foo"].clear()
     assert before == saved_state(replay_records(LOG))
 
 
-def test_the_first_difference_is_named():
+def test_the_first_difference_is_named() -> None:
     live = saved_state(replay_records(LOG))
 
-    def differs(*changes):
+    def differs(*changes: records.CoordinatorRecord) -> Any:
         return difference_or_none(live, saved_state(replay_records([*LOG, *changes])))
 
     assert differs() is None
@@ -158,12 +176,12 @@ def test_the_first_difference_is_named():
     )
 
 
-def offset(partition, committed):
+def offset(partition: int, committed: int | None) -> records.CoordinatorRecord:
     (record,) = commits("g", partition, committed)
     return record
 
 
-def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_rest():
+def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_rest() -> None:
     log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
     assert compact(log, 0, True) == log
     assert compact(log, 3, False) == [
@@ -179,7 +197,7 @@ def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_res
     assert len(log) == 6
 
 
-def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_rest():
+def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_rest() -> None:
     log = [
         offset(0, 1),
         offset(1, 1),
@@ -199,7 +217,7 @@ def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_
     assert read_during_compaction(log, 4, 2) == log
 
 
-def test_a_claim_may_be_read_whose_release_the_cleaner_took():
+def test_a_claim_may_be_read_whose_release_the_cleaner_took() -> None:
     """KAFKA-19862: b has what a gave up, and the record in which a gave it up is gone."""
     log = [
         *LOG[:6],
@@ -216,7 +234,9 @@ def test_a_claim_may_be_read_whose_release_the_cleaner_took():
     )
 
 
-def stays(group_id, member_id, epoch, wishes, partition):
+def stays(
+    group_id: str, member_id: str, epoch: int, wishes: tuple[str, ...], partition: int
+) -> list[records.CoordinatorRecord]:
     """A member that says what it wants, and gets it; no two members ever have one partition."""
     place = [(BAR if member_id == "a" else FOO, (partition,))]
     return [
@@ -230,7 +250,7 @@ def stays(group_id, member_id, epoch, wishes, partition):
     ]
 
 
-def ends(group_id):
+def ends(group_id: str) -> list[records.CoordinatorRecord]:
     """A group that its members leave, and that is deleted."""
     gone = [
         record for member_id in "ab" for record in records.member_tombstones(group_id, member_id)
@@ -238,7 +258,9 @@ def ends(group_id):
     return [*gone, *records.group_tombstones(group_id)]
 
 
-def commits(group_id, partition, committed):
+def commits(
+    group_id: str, partition: int, committed: int | None
+) -> list[records.CoordinatorRecord]:
     return [
         records.offset_commit(
             group_id,
@@ -273,7 +295,12 @@ LOGS = st.lists(STEPS, max_size=12).map(lambda steps: [record for step in steps 
     st.floats(0, 1),
     st.floats(0, 1),
 )
-def test_however_often_a_log_is_cleaned_it_says_the_same(log, rounds, share, read):
+def test_however_often_a_log_is_cleaned_it_says_the_same(
+    log: list[records.CoordinatorRecord],
+    rounds: list[tuple[float, bool]],
+    share: float,
+    read: float,
+) -> None:
     """The last cleaner comes while the log is read. The logs of real coordinators pass the same law
     in the tests of `coord`.
     """

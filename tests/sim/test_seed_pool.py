@@ -2,20 +2,22 @@
 
 import multiprocessing
 import re
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
-from apportion.sim.kernel.outcome import Violation
+from apportion.sim.kernel.outcome import Outcome, Violation
 from apportion.sim.kernel.scenario import SETTABLE, Fault, ScenarioRefused
 from apportion.sim.seed_pool import Draw, NoProcess, RunTotals, outcomes, play_seed
 from tests.sim import stand_in
 
 
-def by_seed(found):
+def by_seed(found: list[Outcome] | Generator[Any, Any, Any]) -> dict[int, Outcome]:
     return {outcome.seed: outcome for outcome in found}
 
 
-def test_every_seed_has_its_outcome_and_failures_are_among_them():
+def test_every_seed_has_its_outcome_and_failures_are_among_them() -> None:
     found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
     assert len(found) == 35
     assert by_seed(found) == {
@@ -29,7 +31,7 @@ def test_every_seed_has_its_outcome_and_failures_are_among_them():
     }
 
 
-def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on():
+def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on() -> None:
     found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
     assert found.pop(7).broken == Violation(
         "process-lives", 0, "the process that played it was killed by signal 9"
@@ -37,19 +39,21 @@ def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on():
     assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
 
 
-def test_the_last_seed_may_kill_its_process():
+def test_the_last_seed_may_kill_its_process() -> None:
     found = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
-    assert [(seed, outcome.broken.law) for seed, outcome in found.items()] == [(7, "process-lives")]
+    assert [(seed, outcome.broken and outcome.broken.law) for seed, outcome in found.items()] == [
+        (7, "process-lives")
+    ]
 
 
-def test_what_the_simulator_raises_is_an_outcome_of_its_seed():
+def test_what_the_simulator_raises_is_an_outcome_of_its_seed() -> None:
     assert play_seed(7, Draw(), stand_in.raises_at_seven).broken == Violation(
         "no-defect", 0, "LookupError: seven"
     )
     assert play_seed(8, Draw(), stand_in.raises_at_seven) == stand_in.outcome(8)
 
 
-def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
+def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed() -> None:
     running = outcomes(range(100), 2, Draw(), stand_in.never_ends)
     assert next(running) == stand_in.outcome(0)
     assert len(multiprocessing.active_children()) == 2
@@ -57,21 +61,22 @@ def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
     assert multiprocessing.active_children() == []
 
 
-def test_a_fleet_that_cannot_start_says_so_at_once():
+def test_a_fleet_that_cannot_start_says_so_at_once() -> None:
+    play: Any = Unreadable()
     with pytest.raises(
         NoProcess, match=r"^no process could be started to play in: it ended with exit code 1\.$"
     ):
-        list(outcomes(range(100), 1, Draw(), Unreadable()))
+        list(outcomes(range(100), 1, Draw(), play))
 
 
 class Unreadable:
     """Cannot be made again in another process."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[int], tuple[str, ...]]:
         return (int, ("no number",))
 
 
-def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on():
+def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on() -> None:
     found = by_seed(
         outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2)
     )
@@ -81,11 +86,11 @@ def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on():
     assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
 
 
-def test_no_seeds_have_no_outcomes():
+def test_no_seeds_have_no_outcomes() -> None:
     assert list(outcomes([], 2, Draw(), stand_in.holds)) == []
 
 
-def test_figures_add_up():
+def test_figures_add_up() -> None:
     figures = RunTotals()
     for seed in (3, 1, 2):
         figures = figures.plus(stand_in.outcome(seed))
@@ -97,7 +102,7 @@ def test_figures_add_up():
     )
 
 
-def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
+def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
     world = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
     assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
     assert {fault.kind for fault in world.faults} <= {"cut", "pause"}
@@ -117,7 +122,7 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
         {"workers": 0, "session_ms": 2_000},
     ],
 )
-def test_what_is_said_contradicts_no_seed(said):
+def test_what_is_said_contradicts_no_seed(said: dict[str, int]) -> None:
     for seed in range(200):
         world = Draw(sizes=said).scenario(seed)
         assert {name: getattr(world, name) for name in said} == said
@@ -138,7 +143,9 @@ def test_what_is_said_contradicts_no_seed(said):
         ),
     ],
 )
-def test_a_world_that_could_not_settle_is_refused_in_a_sentence(said, why):
+def test_a_world_that_could_not_settle_is_refused_in_a_sentence(
+    said: dict[str, int], why: str
+) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
         Draw(sizes=said).scenario(1)
 
@@ -152,11 +159,13 @@ def test_a_world_that_could_not_settle_is_refused_in_a_sentence(said, why):
         ({"seconds": 3}, f"a world has no size 'seconds'; there are {', '.join(SETTABLE)}."),
     ],
 )
-def test_an_absurd_or_unknown_size_is_refused_in_a_sentence(said, why):
+def test_an_absurd_or_unknown_size_is_refused_in_a_sentence(
+    said: dict[str, int | str], why: str
+) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
         Draw(sizes=said).scenario(1)
 
 
-def test_a_fault_before_the_beginning_is_refused():
+def test_a_fault_before_the_beginning_is_refused() -> None:
     with pytest.raises(ScenarioRefused, match=r"its at_ms must be at least 0\.$"):
         Draw().scenario(1).with_faults([Fault(-1, "cut")])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.sim.kernel.scenario import PROTOCOLS
+from apportion.sim.kernel.scenario import PROTOCOLS, Scenario
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 
@@ -13,7 +13,7 @@ SLICE = range(30)  # of each protocol in `make test`; more are `apportion sim --
 LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
 
 
-def drawn_of(line):
+def drawn_of(line: str) -> Scenario:
     """The scenario of a line of seeds.txt."""
     found = LINE.fullmatch(line)
     assert found, f"not a line of seeds.txt: {line!r}"
@@ -32,11 +32,11 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_seed_that_failed_holds_now(line):
+def test_a_seed_that_failed_holds_now(line: str) -> None:
     assert play(drawn_of(line)).broken is None
 
 
-def test_a_line_says_a_world():
+def test_a_line_says_a_world() -> None:
     world = drawn_of(
         "17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew"
     )
@@ -48,7 +48,7 @@ def test_a_line_says_a_world():
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("start", SLICE[::10])
-def test_fresh_seeds_hold(start, protocol):
+def test_fresh_seeds_hold(start: int, protocol: str) -> None:
     outcomes = [
         play(Draw(sizes={"protocol": protocol}).scenario(seed)) for seed in range(start, start + 10)
     ]
@@ -60,6 +60,6 @@ STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-p
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_seeds_with_queries_of_another_sink_hold(protocol):
+def test_seeds_with_queries_of_another_sink_hold(protocol: str) -> None:
     outcomes = [play(Draw(STRAYS, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5

@@ -5,65 +5,79 @@ The laws of one group are broken in test_laws.py, those of classic groups in tes
 those that a planted bug breaks in test_found.py.
 """
 
+from collections.abc import Generator
+from typing import Any, NoReturn
+
 import pytest
 
+from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import fencing, heartbeat_api, timers
+from apportion.coord.consumer.heartbeat import HeartbeatResult
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.turn import Turn
 from apportion.node import coordinators
 from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import reader, worker
 from apportion.sim.checks.consumer_laws import WATCHED_LAWS
+from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
+from apportion.topics import TopicIdPartition
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found import FOUND
 
-flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit
+flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit  # type: ignore[attr-defined]
 answer, converge = heartbeat_api.heartbeat_response, playing._converge
 
 
-def forgets_an_answer(self, mark):
+def forgets_an_answer(self: Any, mark: int) -> Any:
     settled, answers = flushed(self, mark)
     return settled, answers[1:]
 
 
-def answers_twice(self, mark):
+def answers_twice(self: Any, mark: int) -> Any:
     settled, answers = flushed(self, mark)
     return settled, [*answers, *answers]
 
 
-def blocks_all(group, member_id, unit):
+def blocks_all(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     return True
 
 
-def raises(group, member_id, unit):
+def raises(group: ConsumerGroup, member_id: str, unit: int) -> NoReturn:
     raise LookupError(unit)
 
 
-def writes_beside_the_log(turn, group, member):
+def writes_beside_the_log(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     arm_session(turn, group, member)
     member.previous_epoch = -1
 
 
-def tells_the_epoch_before(verdict, settings):
-    told, before = answer(verdict, settings), verdict.member.previous_epoch
+def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) -> Any:
+    told: Any = answer(verdict, settings)
+    before = verdict.member.previous_epoch
     told.member_epoch = (
         before if before > 0 and verdict.group.has_converged() else told.member_epoch
     )
     return told
 
 
-def commits_what_was_before(who, offsets, life):
+def commits_what_was_before(
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+) -> Generator[Any, Any, Any]:
     return commit(
         who, {place: max(0, at - who.rng.randint(0, 3)) for place, at in offsets.items()}, life
     )
 
 
-def commits_what_is_to_come(who, offsets, life):
+def commits_what_is_to_come(
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+) -> Generator[Any, Any, Any]:
     return commit(who, {place: at + 1 for place, at in offsets.items()}, life)
 
 
-def wishes_change_in_the_silence(cluster):
+def wishes_change_in_the_silence(cluster: SimulatedCluster) -> None:
     converge(cluster)
     cluster.simulation.call_later(1_000_000, cluster.applications[0].subscribe, ())
 
@@ -102,7 +116,7 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
 
 
 @pytest.mark.parametrize("what", SABOTAGE)
-def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
+def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, name, faulty, law = SABOTAGE[what]
     world = draw_scenario(0, duration_ms=30_000)
     assert play(world).broken is None
@@ -112,7 +126,9 @@ def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
     assert broken.law == law, broken
 
 
-def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(monkeypatch):
+def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
@@ -127,13 +143,15 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     ), broken
 
 
-def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(monkeypatch):
+def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As of a foreign client that has a partition of which the sink has nothing. The workers of
     this seed begin with each log.
     """
     world = draw_scenario(1, kinds=(), duration_ms=30_000)
     assert play(world).broken is None
-    commit = worker.commit
+    commit = worker.commit  # type: ignore[attr-defined]
     monkeypatch.setattr(
         worker,
         "commit",
@@ -148,7 +166,7 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
     assert broken.why.endswith("the group's sink ends at 0.")
 
 
-def test_every_law_of_the_watch_is_seen_broken():
+def test_every_law_of_the_watch_is_seen_broken() -> None:
     on_purpose = {law for *_, law in SABOTAGE.values()} | {
         law for *_, law, _ in OF_CLASSIC.values()
     }
