@@ -66,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(
     markdown: str,
     page: Page,
-    config: MkDocsConfig,
+    config: MkDocsConfig,  # noqa: ARG001 (MkDocs passes it by name)
     files: Files,
 ) -> str:
     """Return the page with each link to a file of the repository as the site needs it."""

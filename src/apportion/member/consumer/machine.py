@@ -184,7 +184,12 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         super()._apply_failure(in_flight, why, code, actions, now)
 
-    def _retry(self, request: MemberRequest | None, now: Instant, free: int = 0) -> None:
+    def _retry(
+        self,
+        request: MemberRequest | None,  # noqa: ARG002 (what it overrides has it)
+        now: Instant,
+        free: int = 0,
+    ) -> None:
         # The next heartbeat waits for the backoff alone, not for the interval.
         self._backoff.record_failure(now, free)
         self._heartbeat_at_ms = now.mono_ms
