@@ -102,7 +102,7 @@ def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> CoordinatorReco
 def current_assignment(
     group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
 ) -> CoordinatorRecord:
-    """Return the record of a member's current assignment."""
+    """Return the ConsumerGroupCurrentMemberAssignment record of a consumer group's member."""
     return CoordinatorRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value
     )
