@@ -102,6 +102,7 @@ class LoopDriver:
         self._thread.shutdown()
 
     def _set_timer(self, wake_ms: int) -> None:
+        """Set the event loop's one timer to the machine's next deadline, in monotonic ms."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = wake_ms

@@ -285,7 +285,10 @@ class BatchPlanner:
     def _claim_gained(
         self, batch: FinishedBatch, gained: Partitions
     ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], Partitions]]:
-        """Claim gained partitions for the query's sinks by committing their offsets again.
+        """Claim gained partitions for a Spark query's sinks by committing their offsets again.
+
+        Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
+        query that it yields is a request to Kafka, which the driver answers.
 
         Return the committed offsets, and the partitions that are not claimed yet: their offset
         carries no sink's name and may skip records, so the sink has to admit the batch first, whose
