@@ -150,7 +150,11 @@ def _copy_retained(
 
 
 def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
-    """Append a batch with these records to `cleaned`; it covers the offsets to `last_offset`."""
+    """Append the retained records as one batch to the cleaned segment, during log compaction.
+
+    The batch covers all offsets up to `last_offset`, also those of dropped records; it may have no
+    record at all. Its records may come from several batches.
+    """
     base_offset = cleaned.next_offset
     batch = encode_records(
         retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset
