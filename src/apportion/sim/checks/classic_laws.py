@@ -92,7 +92,11 @@ class ClassicGroupChecker:
             )
 
     def has_changed(self, group: ClassicGroup) -> bool:
-        """Return whether the group has changed since it was checked last."""
+        """Return whether the classic group has changed since its last check in this simulation.
+
+        waiting: the members whose JoinGroup or SyncGroup is not answered yet. The saved state is
+        replaced and never changed, so its identity tells.
+        """
         snapshot, live = self._snapshots.get(group.group_id), group.live
         return (
             snapshot is None
@@ -104,7 +108,11 @@ class ClassicGroupChecker:
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
-        """Check groups that were loaded from their logs; every session begins anew."""
+        """Check the classic groups that a restarted broker has loaded from the coordinator's log.
+
+        No group may have a generation below one whose SyncGroup was answered. Every member's
+        session begins anew.
+        """
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)

@@ -57,6 +57,9 @@ class SimulatedConnection:
         self.on_reset = on_reset
 
 
+LEAST_DELAY_US = 50  # of a message over a simulated link
+
+
 class Link:
     """The link between one application and the broker, which all its connections share."""
 
@@ -73,8 +76,12 @@ class Link:
     def send(
         self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any
     ) -> None:
-        """Call `callback(*args)` at the other end, after the connection's earlier messages."""
-        delay_us = 50 + int(self._rng.expovariate(1.0) * self._mean_us)
+        """Send a message over the simulated network: call `callback(*args)` when it arrives.
+
+        It arrives after the connection's earlier messages in the same direction, and not while the
+        link is cut. way: index of the direction in `is_cut` and `due_us`.
+        """
+        delay_us = LEAST_DELAY_US + int(self._rng.expovariate(1.0) * self._mean_us)
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
         self.simulation.call_later(
@@ -82,7 +89,7 @@ class Link:
         )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Cut one direction, or heal it and deliver what was held back, in order."""
+        """Cut one direction of the link, or heal it and deliver what was held back, in order."""
         self.is_cut[way] = is_cut
         if not is_cut:
             messages = self._held_back[way][:]
