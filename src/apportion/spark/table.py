@@ -116,7 +116,7 @@ class TableAttempt:
 
 
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """Create the table.
+    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
     Raises ValueError where the directory has other files: they could be taken for the table's.
     """
