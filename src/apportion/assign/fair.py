@@ -142,8 +142,9 @@ class FairBlock:
         for `split_at_cut`.
         """
         # The residual graph, arcs in this order: topic -> member (give the pair one more), member
-        # -> topic (take one back), member -> hub (take the larger share), hub -> member (take it
-        # away again). What a pair gets beyond what it owned costs a move; taking that back refunds it.
+        # -> topic (take one back), member -> hub (take the larger share), hub -> member (take that
+        # away again). What a pair gets beyond what it owned costs a move, and refunds it if taken
+        # back.
         below = self.granted < self.owned
         above = self.granted > self.owned
         capacity = np.concatenate(
