@@ -98,6 +98,7 @@ class Link:
                 callback(*args)
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
+        """Deliver a message at the other end; hold it back while its direction is cut."""
         if self.is_cut[way] or self._held_back[way]:
             self._held_back[way].append((callback, args))
         else:
@@ -115,11 +116,11 @@ class BrokerHost(Protocol):
         version: int,
         channel: "RequestChannel",
     ) -> None:
-        """Take a request that has arrived."""
+        """Take a request that has arrived over the simulated network."""
         ...
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
-        """Learn that the application has closed the connection."""
+        """Learn that the application has closed the simulated connection."""
         ...
 
 
@@ -145,7 +146,7 @@ class RequestChannel:
     def send(
         self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
     ) -> None:
-        """Send a request; call `on_answer` once, with the answer.
+        """Send a request to the simulated broker; call `on_answer` once, with the answer.
 
         After a timeout or a reset it is called with NO_ANSWER.
         """
@@ -162,7 +163,7 @@ class RequestChannel:
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:
-        """Take an answer that has arrived over `connection`."""
+        """Take an answer of the simulated broker that has arrived over `connection`."""
         self._process.deliver(self._process.incarnation, self._accept_answer, connection, body)
 
     def close(self) -> None:
@@ -216,11 +217,11 @@ class RequestChannel:
 
 
 def request_through_bytes(request: Any, version: int) -> Any:
-    """Return the request as the other end decodes it."""
+    """Return a request as the simulated broker decodes it from its bytes."""
     return decode_request(encode_request(request, version, 1, "sim")[4:]).body
 
 
 def answer_through_bytes(request_class: Any, version: int, body: Any) -> Any:
-    """Return the answer as the application decodes it."""
+    """Return an answer as the simulated application decodes it from its bytes."""
     frame = b"".join(encode_response(api_of(request_class), version, 1, body))
     return decode_response(request_class, version, frame[4:])[1]

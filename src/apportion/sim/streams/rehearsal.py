@@ -132,9 +132,9 @@ class Rehearsal:
     def settle_timeout_ms(self) -> int:
         """Simulated time within which the group must settle after a step of a rehearsed upgrade.
 
-        `play.py` reports the upgrade as failed where the group is not stable by then. A dead member
-        is noticed after its session timeout. Then all rejoin, up to twice, and each time may wait
-        for a member that is away, and for its session timeout.
+        If the group is not at rest by then, the law `converges` is broken. A dead member is noticed
+        after its session timeout. Then all rejoin, up to twice, and each time may wait for a member
+        that is away, and for its session timeout.
         """
         return 3 * self.scenario.session_ms + 2 * self.away_ms + SETTLE_ALLOWANCE_MS
 
