@@ -60,7 +60,7 @@ CLASSIC_CONCURRENT_CALLS = 3
 
 
 class GroupMembership:
-    """One member of one group: its machine, its threads, and the owner's calls to it."""
+    """One member of one group: its state machine, its threads, and the owner's calls to it."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GroupMembership:
         before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Build the member's machine; no thread runs before `start`.
+        """Build the member's state machine; no thread runs before `start`.
 
         protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
         before_join: called once, on a background thread, when the coordinator is known and before
@@ -172,7 +172,7 @@ class GroupMembership:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to these topics from the next heartbeat on."""
+        """Subscribe the group member to these topics from the next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
