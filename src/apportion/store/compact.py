@@ -59,7 +59,7 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return whether more than DIRTY_RATIO of the closed segments was never cleaned.
+    """Return whether more than DIRTY_RATIO of a log's closed segments was never cleaned.
 
     Only those that end before `before_offset` count.
     """
@@ -165,7 +165,7 @@ def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
-    """Yield records, last offset and size in bytes of every batch.
+    """Yield records, last offset and size in bytes of every batch of a segment to clean.
 
     Errors: Damaged for bytes that are no batch, and for a transactional batch.
     """
