@@ -101,7 +101,7 @@ def store_assignment(
             f"group {group.group_id} is not saved: the metadata and assignments of its members "
             f"are more than {MAX_GROUP_BYTES} bytes",
         )
-        # Parked members could not heartbeat, so their sessions start anew before they are sent back.
+        # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
