@@ -111,7 +111,10 @@ def apply_classic_group(
 
 
 def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
-    """Return the value with copies of the bytes, which may be views of a request's frame."""
+    """Return a classic group's saved value with copies of its bytes, so that it can be kept.
+
+    A record that was just written has views of the request's buffer, which is reused.
+    """
     if all(
         isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes)
         for member in value.members
