@@ -45,6 +45,7 @@ class Append:
 
 def fits_in_key(text: str) -> bool:
     """Return whether the key of a record can hold the string."""
+    # A character takes at most four bytes of UTF-8, so ordinary names are not encoded for the test.
     return 4 * len(text) <= MAX_STRING_BYTES or len(text.encode()) <= MAX_STRING_BYTES
 
 
@@ -126,6 +127,8 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord,
 def group_tombstones(group_id: str) -> tuple[CoordinatorRecord, ...]:
     """Return the tombstones that delete a consumer group without members."""
     return (
+        # No tombstone of record 4, which Kafka writes as well: this coordinator never wrote one
+        # (KIP-1101).
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
     )
