@@ -97,6 +97,8 @@ def assign_as_leader(
     Raises Refused if the versions of the members are incompatible and the leader's release fails
     then.
     """
+    # A member whose subscription is None stays out of the decision: one undecodable subscription
+    # must not stop the versions of all the others.
     versions = {
         member: MetadataVersions(info.used, info.supported)
         for member, (info, _, _) in subscriptions.items()
@@ -107,6 +109,8 @@ def assign_as_leader(
     except Refused as refused:
         if settings.release.negotiation is not VersionNegotiation.SHARES:
             raise
+        # Even the error code has to be readable by everybody, so it goes out in the oldest version
+        # in use.
         oldest = min((version.used for version in versions.values()), default=LATEST)
         return _assign_nothing(subscriptions, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
     used = decision.versions.used
@@ -121,10 +125,14 @@ def assign_as_leader(
             )
     try:
         index = yield from _create_topics_and_index_tasks(settings.topology, existing)
+    # Error code 1: Kafka Streams shuts every instance down with missing-source-topics rather than
+    # let some of them run a part of the topology.
     except MissingSources as missing:
         return _assign_nothing(
             subscriptions, used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why
         )
+    # Error code 3: the topics exist but cannot serve this topology, so waiting would not help; the
+    # members end with a fatal error, as in Kafka Streams.
     except TopologyRefused as refused:
         return _assign_nothing(subscriptions, used, AssignorError.ASSIGNMENT_ERROR, refused.why)
     assignable = {
@@ -135,6 +143,8 @@ def assign_as_leader(
     empty = _empty_assignments(
         [member for member in subscriptions if member not in assignable], versions, decision
     )
+    # No task assignor can run without a client. The members still hear the versions, by which those
+    # from the future step down and rejoin.
     if not assignable:
         return GroupAssignment(empty)
     end_offset_sums, notes = yield from _end_offset_sums(index, settings.topology)
@@ -146,9 +156,13 @@ def assign_as_leader(
     # Without end offsets no lag is known, so no task may move: Kafka falls back likewise.
     assignor = TASK_ASSIGNORS["fallback" if end_offset_sums is None else settings.assignor]
     assignment = assignor(tasks, client_states, settings.configs)
+    # All subscriptions, not only the assignable ones: a member that gets nothing now may still read
+    # what it owns until it has revoked it (KIP-429).
     owners = current_owners(subscriptions, assignable, index)
     group = GroupTasks(processes, assignable, index, tasks, client_states, owners)
     assignments = assign_consumers(group, assignment, decision)
+    # Last of all, because an immediate rejoin of the same process (a version change or a withheld
+    # task) takes precedence over the probing time.
     if assignment.needs_probing_rebalance:
         _schedule_probing_rebalance(assignments, processes, settings, wall_ms)
     return GroupAssignment(assignments | empty, decision.upgrade_pending, notes)
@@ -183,6 +197,7 @@ def _assign_nothing(
 
     They are encoded in a version that all can read; versions below 4 have no field for the code.
     """
+    # The members may all come from the future; then this leader's newest version is the answer.
     used = max(1, min(used, LATEST))
     info = AssignmentInfo(used, used if used >= 3 else -1, error=error)
     return GroupAssignment(
@@ -199,6 +214,8 @@ def _create_topics_and_index_tasks(
     Raises MissingSources or TopologyRefused as `Topology.partition_counts` does, and
     TopologyRefused if an internal topic has another number of partitions or cannot be created.
     """
+    # Before any topic is created: copartitioning and missing sources must fail without leaving
+    # internal topics of a wrong size behind.
     counts = topology.partition_counts(existing)
     internal_topics = topology.internal_topics(counts)
     created: Mapping[str, int] = {}
@@ -211,6 +228,7 @@ def _create_topics_and_index_tasks(
             continue
         except Refused as refused:
             raise TopologyRefused(f"the internal topics cannot be made: {refused.why}") from refused
+    # A changelog of another size would hold the state of other tasks, so it is never reused.
     for topic in internal_topics:
         if created[topic.name] != topic.partitions:
             why = (
@@ -246,6 +264,8 @@ def _end_offset_sums(
         return None, (
             f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",
         )
+    # A changelog without an answer counts as empty. The sum is clamped, since a wrapped int64 would
+    # be negative and read as one of the sentinels, RUNNING or OFFSET_UNKNOWN.
     sums = [
         min(MAX_OFFSET_SUM, sum(ends.get(partition, 0) for partition in task.changelogs))
         for task in index.tasks
