@@ -113,6 +113,8 @@ def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
+        # An older report is of a batch that Spark has committed, or of an attempt that planned
+        # another span.
         if isinstance(report, dict) and report.get("batch") == _digest(span.canonical_json()):
             yield report
 
@@ -123,6 +125,8 @@ def _report_files(span: Span) -> list[Path]:
     There are none where the directory does not exist or cannot be read.
     """
     try:
+        # Also here, before reading: a report steers where the source goes on, so another user must
+        # not be able to write one.
         return sorted(_require_private(_directory_path()).glob(f"{_digest(span.id)}.*"))
     except OSError:
         return []
@@ -144,6 +148,7 @@ def _require_private(path: Path) -> Path:
 
     The directory has a predictable name in a shared place: another user could have made it.
     """
+    # lstat and not stat: a symbolic link made by another user must not be followed.
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise NoPrivateDirectory(

@@ -97,8 +97,6 @@ def assign_as_leader(
     Raises Refused if the versions of the members are incompatible and the leader's release fails
     then.
     """
-    # A member whose subscription is None stays out of the decision: one undecodable subscription
-    # must not stop the versions of all the others.
     versions = {
         member: MetadataVersions(info.used, info.supported)
         for member, (info, _, _) in subscriptions.items()
@@ -109,8 +107,7 @@ def assign_as_leader(
     except Refused as refused:
         if settings.release.negotiation is not VersionNegotiation.SHARES:
             raise
-        # Even the error code has to be readable by everybody, so it goes out in the oldest version
-        # in use.
+        # In the oldest version in use, so that everybody can read the code.
         oldest = min((version.used for version in versions.values()), default=LATEST)
         return _assign_nothing(subscriptions, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
     used = decision.versions.used
@@ -125,14 +122,10 @@ def assign_as_leader(
             )
     try:
         index = yield from _create_topics_and_index_tasks(settings.topology, existing)
-    # Error code 1: Kafka Streams shuts every instance down with missing-source-topics rather than
-    # let some of them run a part of the topology.
     except MissingSources as missing:
         return _assign_nothing(
             subscriptions, used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why
         )
-    # Error code 3: the topics exist but cannot serve this topology, so waiting would not help; the
-    # members end with a fatal error, as in Kafka Streams.
     except TopologyRefused as refused:
         return _assign_nothing(subscriptions, used, AssignorError.ASSIGNMENT_ERROR, refused.why)
     assignable = {
@@ -143,8 +136,7 @@ def assign_as_leader(
     empty = _empty_assignments(
         [member for member in subscriptions if member not in assignable], versions, decision
     )
-    # No task assignor can run without a client. The members still hear the versions, by which those
-    # from the future step down and rejoin.
+    # Those from the future still hear the versions, by which they step down and rejoin.
     if not assignable:
         return GroupAssignment(empty)
     end_offset_sums, notes = yield from _end_offset_sums(index, settings.topology)
@@ -156,13 +148,10 @@ def assign_as_leader(
     # Without end offsets no lag is known, so no task may move: Kafka falls back likewise.
     assignor = TASK_ASSIGNORS["fallback" if end_offset_sums is None else settings.assignor]
     assignment = assignor(tasks, client_states, settings.configs)
-    # All subscriptions, not only the assignable ones: a member that gets nothing now may still read
-    # what it owns until it has revoked it (KIP-429).
+    # All members: one that gets nothing now still reads what it owns (KIP-429).
     owners = current_owners(subscriptions, assignable, index)
     group = GroupTasks(processes, assignable, index, tasks, client_states, owners)
     assignments = assign_consumers(group, assignment, decision)
-    # Last of all, because an immediate rejoin of the same process (a version change or a withheld
-    # task) takes precedence over the probing time.
     if assignment.needs_probing_rebalance:
         _schedule_probing_rebalance(assignments, processes, settings, wall_ms)
     return GroupAssignment(assignments | empty, decision.upgrade_pending, notes)
