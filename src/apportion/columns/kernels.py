@@ -193,6 +193,7 @@ def decode_records(
     key_nulls, value_nulls, headers = counters[KEY_NULLS], counters[VALUE_NULLS], counters[HEADERS]
     for _ in range(count):
         size, position = read_varint(body, position, end)
+        # An unreadable size is 0 at MALFORMED, which the comparison with `end` catches.
         if size < 0:
             return False
         record_end = position + np.uint64(size)
@@ -212,6 +213,8 @@ def decode_records(
             position = skip_headers(body, position, record_end, header_count)
         if position != record_end or key_size < -1 or value_size < -1 or header_count < 0:
             return False
+        # Offsets ascend within a batch and end at its header's last one; compaction leaves holes,
+        # but never another order.
         if offset_delta <= previous_delta or offset_delta > last_delta:
             return False
         previous_delta = offset_delta

@@ -369,7 +369,10 @@ def clean(
     unused = opened.vacuum(
         # A dry run, and then only files of this writer: the vacuum itself would delete other
         # programs' files too. `full` is needed to see files that no version ever named.
-        retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+        retention_hours,
+        dry_run=True,
+        enforce_retention_duration=False,
+        full=True,
     )
     return delete_files(
         directory(table, storage_options), [path for path in unused if is_part_file(path)]
