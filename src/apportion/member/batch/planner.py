@@ -188,8 +188,8 @@ class BatchPlanner:
 
     def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[Partitions]:
         """Commit what the batch has read, then adopt the target; return the owned partitions."""
-        # Checked first: a commit as a member that may have been removed is refused, and a span
-        # planned by it would be read twice.
+        # Checked first: a commit as a member that may have been removed is refused, and others may
+        # read the span that it plans.
         view = yield from self._membership.require()
         if not batch.sinks:
             yield from self._check_claims_once_per_epoch(view)
