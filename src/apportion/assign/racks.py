@@ -111,7 +111,9 @@ def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: 
 def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
     """Yield lists of topics that have the same subscribers and the same number of partitions.
 
-    Topics without subscribers are left out.
+    The rack-aware `range` assignor (KIP-881) assigns them alike, so that a member gets the same
+    partition numbers of each. starts: topic i has partitions starts[i] to starts[i + 1]. Topics
+    without subscribers are left out.
     """
     groups: dict[tuple[int, bytes], list[int]] = {}
     for topic in range(len(starts) - 1):

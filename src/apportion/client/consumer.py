@@ -142,9 +142,10 @@ class Consumer:
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of everything delivered so far, or just `offsets`, the next to read.
 
-        Raises Refused if this consumer may no longer commit: its successor delivers those records
-        again; AnotherSink as `poll` does; Disconnected where no coordinator has answered for 30
-        seconds. Inside `on_lost` the lost partitions have no position any more.
+        Raises Refused if this consumer may no longer commit: the next owner of the partitions
+        delivers those records again; AnotherSink if the group belongs to the sink of a Spark query
+        (the consumer is closed then, as in `poll`); Disconnected where no coordinator has answered
+        for 30 seconds. Inside `on_lost` the lost partitions have no position any more.
         """
         by_partition = (
             self._uncommitted()

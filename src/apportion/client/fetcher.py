@@ -67,7 +67,7 @@ class Fetcher:
         try:
             fetched = self._cluster.fetch(self._rotated_positions(), max_wait_ms=wait_ms)
             for partition, fetch in fetched.items():
-                self._store(partition, fetch)
+                self._take_fetched(partition, fetch)
         # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
         # fetches the same offsets.
         except (Disconnected, Refused) as error:
@@ -132,7 +132,11 @@ class Fetcher:
         first = self._rotation % len(order)
         return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
 
-    def _store(self, partition: TopicIdPartition, fetch: Fetch) -> None:
+    def _take_fetched(self, partition: TopicIdPartition, fetch: Fetch) -> None:
+        """Queue what a Fetch response has of one partition, or reset its position by the policy.
+
+        The position of queued batches moves when `take` delivers their records.
+        """
         if fetch.code is Code.OFFSET_OUT_OF_RANGE:
             why = (
                 f"{partition}: offset {self.positions[partition]} is out of range; the log "

@@ -60,7 +60,7 @@ CLASSIC_CONCURRENT_CALLS = 3
 
 
 class GroupMembership:
-    """One member of one group: its machine, its threads, and the owner's calls to it."""
+    """One member of one group: its state machine, its threads, and the owner's calls to it."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GroupMembership:
         before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Build the member's machine; no thread runs before `start`.
+        """Build the member's state machine; no thread runs before `start`.
 
         protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
         before_join: called once, on a background thread, when the coordinator is known and before
@@ -148,11 +148,11 @@ class GroupMembership:
         return self.wait(lambda view: view != before, timeout_ms)
 
     def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
-        """Return the partitions with their topics' names, in order.
+        """Return an assignment's partitions with their topics' names, in order.
 
-        KIP-848 assigns partitions by topic id. Those of topics that the cluster does not know are
-        left out. Asks the cluster only for ids that it has not seen. Raises Refused or
-        Disconnected.
+        For the owner of the membership (`Consumer`, or a Spark query): KIP-848 assigns partitions
+        by topic id. Those of topics that the cluster does not know are left out. Asks the cluster
+        only for ids that it has not seen. Raises Refused or Disconnected.
         """
         topics = self.cluster.topics_by_id(each.topic_id for each in partitions)
         named = ((topics.with_id(each.topic_id), each.partition) for each in partitions)
@@ -178,7 +178,7 @@ class GroupMembership:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to these topics from the next heartbeat on."""
+        """Subscribe the group member to these topics from the next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
@@ -294,7 +294,11 @@ class GroupMembership:
     def _as_member(
         self, call: Callable[[Membership, int], V], timeout_ms: int | None, incarnation: int | None
     ) -> V:
-        """Call `call` with the member's id and epoch and the milliseconds that are left.
+        """Commit or fetch offsets as the group member: call `call` with its id and epoch.
+
+        Its second argument is the time left, in ms. incarnation: that of the membership under which
+        the caller got its partitions; None: the present one. Raises Refused if the member has lost
+        that membership since.
 
         If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the
         new one, and call it again: the member still owns its partitions (KIP-848, commits).

@@ -26,6 +26,7 @@ from apportion.wire.messages.metadata import (
 
 Address = tuple[str, int]
 CONNECT_TIMEOUT_MS = 5_000
+GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
 
 class Leader(NamedTuple):
@@ -207,14 +208,15 @@ class NetworkClient:
     def find_coordinator(self, group_id: str, *, timeout_ms: int | None = None) -> int:
         """Return the node id of the group's coordinator, by FindCoordinator if it is unknown.
 
-        Raises Refused or Disconnected.
+        Called before every request to a coordinator; `forget_coordinator` drops the cached id after
+        NOT_COORDINATOR. Raises Refused or Disconnected.
         """
         # Kept until a response says NOT_COORDINATOR or the connection breaks; FindCoordinator for
         # every commit would double the requests.
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
+        request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(group_id,))
         coordinator = self.call(request, timeout_ms=timeout_ms).coordinators[0]
         if coordinator.error_code != Code.NONE:
             raise Refused(Code.of(coordinator.error_code), coordinator.error_message or "")

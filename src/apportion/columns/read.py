@@ -43,9 +43,9 @@ def to_arrow(
     """Yield the records in `buffers` from `from_offset` up to, not including, `before_offset`.
 
     buffers: record batches in ascending order, as in Fetch responses: an incomplete batch at a
-    buffer's end is left out. A buffer may be reused for the next one. rows_per_batch: the most rows
-    of one Arrow batch. headers: null for a record without any. Raises DecodeError with the topic,
-    the partition and the offset.
+    buffer's end is left out. A buffer may be reused for the next one: the Arrow batches are copies.
+    rows_per_batch: the most rows of one Arrow batch. headers: null for a record without any. Raises
+    DecodeError with the topic, the partition and the offset.
     """
     reader = _Reader(
         topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch

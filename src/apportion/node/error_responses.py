@@ -32,11 +32,12 @@ ErrorResponse = Callable[[Any, int, Code], Any]
 
 
 def error_response(arrived: Arrived, code: Code) -> Any:
-    """Return the response to `arrived` in which everything failed with `code`.
+    """Return the response to a request of any API in which everything failed with `code`.
 
-    Returns None where no response is expected (Produce with acks 0). A group's request, or the
-    search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members
-    do not understand: they would give up for good.
+    Called by the node where no handler answers: its step raised, or the disk refused the flush.
+    Returns None where no response is expected (Produce with acks 0, by `ERROR_RESPONSES`). The APIs
+    of groups, and FindCoordinator, get COORDINATOR_NOT_AVAILABLE instead of KAFKA_STORAGE_ERROR,
+    which members do not understand: they would give up for good.
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest

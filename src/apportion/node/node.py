@@ -232,7 +232,12 @@ class Node:
         self._sender.actions.append(Reply(request.ticket, error_response(request, code)))
 
     def _arm_periodic(self, now: Instant) -> None:
-        """Arm the periodic deadlines that are not armed."""
+        """Arm the node's periodic deadlines that are not armed.
+
+        Called at its start, after a failed step, and after FAILURES. They are the expiry of
+        producer states, the retention check, and, while there are any, the log lines about failed
+        steps that were only counted.
+        """
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
         self._expiry.arm_if_needed(now)
@@ -240,6 +245,7 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
+        """Run the queued units of work of the node."""
         while self._units:
             self._run(self._units.popleft(), now)
 
@@ -303,7 +309,11 @@ class Node:
         self._coordinators.update_topics(index, now)
 
     def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
-        """Answer a delayed fetch if its partitions now have enough."""
+        """Answer a delayed Fetch if its partitions now have its min_bytes; else it goes on waiting.
+
+        `DelayedFetches` lists as `ready` those whose partitions were appended to. The request is
+        gone if it was answered at its max_wait, or if its client has disconnected.
+        """
         self._broker.delayed_fetches.ready.pop(ticket)
         request = self._broker.delayed_fetches.request_or_none(ticket)
         if request is not None and (result := fetch.FetchResult(self._broker, request)).is_complete:
@@ -349,7 +359,10 @@ class Node:
             self._stop_waiting(ticket)
 
     def _flushed(self, flush_seq: int) -> None:
-        """Queue what follows a successful flush: readers see the writes, then replies leave."""
+        """Queue what follows a successful flush: consumers see the writes, then replies leave.
+
+        Each is a unit of work of its own, so that a failure in one undoes nothing of the others.
+        """
         flushed, replies = self._broker.flush_gate.flushed(flush_seq)
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))

@@ -202,7 +202,7 @@ class Partitions:
         return iter(list(self._open.values()))
 
     def of(self, topic: Topic, index: int) -> Partition:
-        """Return the partition, and open it if needed; a log that was never written is empty."""
+        """Return the broker's partition, and open its log if needed; one never written is empty."""
         opened = self._open.get((topic.id, index))
         if opened is None:
             log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
@@ -219,7 +219,7 @@ class Partitions:
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def delete_logs(self, topic: Topic) -> None:
-        """Close and delete the topic's logs.
+        """Close and delete the logs of a topic, for DeleteTopics.
 
         Files that the disk refuses to delete go at the next start.
         """
@@ -232,10 +232,13 @@ class Partitions:
             self._disk.delete(topic_directory(topic.id.hex()))
 
     def delete_unknown(self, topics: Topics) -> None:
-        """Delete the logs of all topics but these, at a start of the broker."""
+        """Delete the logs of all topics but these, at a start of the broker.
+
+        A deletion that a crash has interrupted ends here.
+        """
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
-                self._delete_tree(topic_directory(name))
+                self._delete_topic_directory(topic_directory(name))
 
     def is_empty(self) -> bool:
         """Return whether the disk has no log of any topic."""
@@ -252,9 +255,11 @@ class Partitions:
                 self._flush_gate.wrote(partition)
 
     def _topic_directories(self) -> list[str]:
+        """Return the names of the topics' directories on the disk: their topic ids in hex."""
         return [name for name in self._disk.list_dir(TOPICS) if fullmatch("[0-9a-f]{32}", name)]
 
-    def _delete_tree(self, directory: str) -> None:
+    def _delete_topic_directory(self, directory: str) -> None:
+        """Delete a topic's directory, in which each partition's log is one more directory."""
         for log in self._disk.list_dir(directory):
             for name in self._disk.list_dir(f"{directory}/{log}"):
                 self._disk.delete(f"{directory}/{log}/{name}")

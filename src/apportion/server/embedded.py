@@ -91,7 +91,7 @@ class EmbeddedBroker:
         self.close()
 
     def close(self) -> None:
-        """Stop the broker: everything written is durable, and a directory of its own is deleted.
+        """Stop the embedded broker: all writes are durable, and a temporary directory is deleted.
 
         Does nothing if the broker has stopped.
         """
@@ -115,6 +115,7 @@ class EmbeddedBroker:
             self._started.set()
 
     async def _serve(self) -> None:
+        """Start the embedded broker's server, and run it until `close`, on the broker's thread."""
         self._loop = asyncio.get_running_loop()
         self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
@@ -124,6 +125,7 @@ class EmbeddedBroker:
         await server.run_until_ended()
 
     def _raise_failure(self) -> None:
+        """Raise in the user's thread what made the start of the embedded broker fail, if it did."""
         if self._failure is not None:
             self._thread.join()
             self._delete_temporary_directory()

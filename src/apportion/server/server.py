@@ -127,7 +127,10 @@ class Server:
             self._warn(*self._closed_log.take_summary())
 
     def connection_opened(self, connection: ServerConnection) -> bool:
-        """Register a new connection; return False if there are more than max.connections."""
+        """Register an accepted connection; return False if there are more than max.connections.
+
+        The server refuses it then, and it is unregistered when it has closed.
+        """
         self._connections[connection] = None
         self._all_closed.clear()
         if self._is_closing:  # accepted before the listener was closed
@@ -179,10 +182,11 @@ class Server:
         self._schedule_summary()
 
     async def _close_connections(self) -> None:
-        """Wait until every connection is closed, and abort those that take too long.
+        """Wait, while the server stops, until every connection is closed; abort the slow ones.
 
-        A connection that is open when the event loop ends can never be closed.
+        A socket that is open when the event loop ends leaks: nothing can close it any more.
         """
+        # The event loop may still accept sockets that came before the listener was closed.
         for _ in range(ACCEPTING_PASSES):
             await asyncio.sleep(0)
         with suppress(TimeoutError):

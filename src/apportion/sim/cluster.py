@@ -119,7 +119,7 @@ class SimulatedCluster:
             self.broker.start()
 
     def restart(self, application: Application, away_ms: int) -> None:
-        """Let the application leave, and start it again after `away_ms`."""
+        """Stop the simulated application in order, and start it again after `away_ms`."""
         if application.is_up:
             application.deliver(application.incarnation, application.stop)
             self.start_later(application, away_ms)

@@ -127,8 +127,9 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
-    """Start a query with another sink, except where topics are recreated.
+    """Fault "stray": start a query with another sink in the simulated workers' group.
 
+    Not where topics are recreated.
     A group whose topics are all new has no committed offset, so any sink may claim it.
     """
     if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):

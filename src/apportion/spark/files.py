@@ -274,12 +274,16 @@ def rewrite_part_files(
 
 
 def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
-    """Delete files that are not in the table, as far as the storage allows."""
+    """Delete uncommitted part files of the Delta writer, as far as the storage allows."""
     delete_files(files.filesystem(), paths)
 
 
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
-    """Delete the files, as far as the storage allows; return the paths of those that are gone."""
+    """Delete files of a Delta table that no commit refers to; return the paths that were deleted.
+
+    Called where a batch is not committed, and by `delta.clean`, which finds later what the
+    storage refuses to delete now.
+    """
     deleted = []
     for path in paths:
         with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it

@@ -32,9 +32,10 @@ class SourceReading(NamedTuple):
 
 
 def execution_of(frame: DataFrame) -> Any:
-    """Return the JVM StreamExecution whose foreachBatch was given `frame`.
+    """Return the JVM StreamExecution of the Spark query whose foreachBatch was given `frame`.
 
-    Raises RuntimeError outside of a query.
+    For the Delta writer, which reads from it what the query's sources have planned. Raises
+    RuntimeError outside of a query, and under Spark Connect, which has no JVM in reach.
     """
     spark = frame.sparkSession
     try:

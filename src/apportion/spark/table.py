@@ -88,20 +88,20 @@ class TableAttempt:
             return None
 
     def fence_or_none(self, app_id: str) -> int | None:
-        """Return the fence of the partition that `app_id` names.
+        """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.
 
         None if no batch of it was ever committed here.
         """
         return self._table.transaction_version(app_id)
 
     def paths(self) -> dict[str, None]:
-        """Return the paths of the files that this snapshot refers to, as keys."""
+        """Return the paths of the files to which this snapshot of the table refers, as keys."""
         return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
 
     def commit(
         self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema
     ) -> None:
-        """Commit files and fences, all or nothing.
+        """Commit files and fences to the Delta table, all or nothing.
 
         fences: by app id. Raises CommitConflict where a fence has moved since the snapshot. After
         any other error it is unknown whether the commit was made.
@@ -126,7 +126,7 @@ class TableAttempt:
 
 
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """Create the table.
+    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
     Raises ValueError where the directory has other files: they could be taken for the table's.
     """
@@ -187,7 +187,7 @@ def _unusable_path(path: str, why: str | None) -> OSError:
 
 
 def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
-    """Return the columns of `schema` that the table lacks, as Delta fields."""
+    """Return the columns of a batch's `schema` that the Delta table lacks, as Delta fields."""
     table_types = {field.name: field.type for field in table.schema().fields}
     missing = []
     for field in Schema.from_arrow(schema).fields:

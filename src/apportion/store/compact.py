@@ -59,7 +59,7 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return whether more than DIRTY_RATIO of the closed segments was never cleaned.
+    """Return whether more than DIRTY_RATIO of a log's closed segments was never cleaned.
 
     Only those that end before `before_offset` count.
     """
@@ -150,7 +150,11 @@ def _copy_retained(
 
 
 def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
-    """Append a batch with these records to `cleaned`; it covers the offsets to `last_offset`."""
+    """Append the retained records as one batch to the cleaned segment, during log compaction.
+
+    The batch covers all offsets up to `last_offset`, also those of dropped records; it may have no
+    record at all. Its records may come from several batches.
+    """
     base_offset = cleaned.next_offset
     batch = encode_records(
         retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset
@@ -161,7 +165,7 @@ def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
-    """Yield records, last offset and size in bytes of every batch.
+    """Yield records, last offset and size in bytes of every batch of a segment to clean.
 
     Errors: Damaged for bytes that are no batch, and for a transactional batch.
     """

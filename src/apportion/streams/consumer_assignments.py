@@ -181,10 +181,13 @@ def _consumer_assignment(
 
 
 def _may_be_released_soon(group: GroupTasks, task: int) -> bool:
-    """Return whether the owner of a withheld task hears in this rebalance that it lost the task.
+    """Return whether a task withheld from its new owner may be free at the next rebalance.
 
-    An owner that is assigned nothing, because its subscription cannot be read, rejoins by itself
-    once it has released the task. If it never does, the others must not rebalance for ever.
+    It may if this rebalance tells the previous owner that it lost the task; then the new owner
+    rejoins at once (KIP-429). At least one of SEVERAL_OWNERS is assigned tasks and so is told.
+    task: its index. An owner that is assigned nothing, because its subscription cannot be read,
+    rejoins by itself once it has released the task. If it never does, the others must not rebalance
+    for ever.
     """
     owner = group.owners[task]
     # An unknown owner would leave this member rejoining in a loop, each time with the same answer.

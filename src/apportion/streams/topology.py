@@ -145,10 +145,11 @@ class Topology:
         return dict(sorted(counts.items()))
 
     def _repartition_topics(self) -> dict[str, InternalTopic]:
+        """Return the repartition topics that the subtopologies read, by name."""
         return {
             topic.name: topic
-            for part in self.subtopologies.values()
-            for topic in part.repartition_sources
+            for subtopology in self.subtopologies.values()
+            for topic in subtopology.repartition_sources
         }
 
     def _infer_repartition_counts(

@@ -322,7 +322,11 @@ def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
 
 
 def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
-    """Return the bytes with a varint length at `at`, or None for null, and where they end."""
+    """Return a record's key, value or header value at `at` (or None), and the position after it.
+
+    plain: the decompressed records of a batch. The bytes are fewer than their varint length where
+    `plain` ends too early: the caller sees it by the position.
+    """
     byte = plain[at]
     if byte < 128:
         size, at = byte >> 1 ^ -(byte & 1), at + 1

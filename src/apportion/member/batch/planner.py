@@ -123,7 +123,7 @@ class BatchPlanner:
         return self._membership.ownership
 
     def _forget_membership(self) -> None:
-        """Reset everything that belongs to a membership, as the query has left its group."""
+        """Reset everything that belongs to a membership, as the Spark query has left its group."""
         self._membership.forget()
         self.planned_incarnation = 0
         # the incarnation and epoch in which a query of unknown sinks last looked for claims
@@ -173,7 +173,7 @@ class BatchPlanner:
     def _ask_writers(
         self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]
     ) -> QueryGenerator[Span]:
-        """Return a question to the writers that follows `to_ask`.
+        """Return a question to the Spark query's writers, the span that follows `to_ask`.
 
         rewinds: what the writers asked for with the report of `previous`; kept until the answer.
         """
@@ -274,12 +274,13 @@ class BatchPlanner:
             self._admission.record_claim()
 
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
+        """Commit offsets with the sinks' names as metadata."""
         yield from self._membership.commit(offsets, self._admission.commit_metadata)
 
     def _rewind_offsets(
         self, batch: FinishedBatch, committed: Mapping[TopicIdPartition, int | None]
     ) -> dict[TopicIdPartition, int]:
-        """Return the offsets to which the writers want to rewind, by partition.
+        """Return the offsets to which the Spark query's writers rewind, by partition.
 
         A partition is left out if it was read past the end of the batch in question since, here or
         by another member. committed: the group's offsets of the gained partitions.
@@ -304,7 +305,10 @@ class BatchPlanner:
     def _claim_gained(
         self, batch: FinishedBatch, gained: Partitions
     ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], Partitions]]:
-        """Claim gained partitions for the query's sinks by committing their offsets again.
+        """Claim gained partitions for a Spark query's sinks by committing their offsets again.
+
+        Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
+        query that it yields is a request to Kafka, which the driver answers.
 
         Return the committed offsets, and the partitions that are not claimed yet: their offset
         carries no sink's name and may skip records, so the sink has to admit the batch first, whose
@@ -349,7 +353,7 @@ class BatchPlanner:
     def _refuse_other_sinks(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> QueryGenerator[None]:
-        """Raise AnotherSink if another sink has claimed an offset.
+        """Raise AnotherSink if another sink has claimed the Spark query's group by an offset.
 
         The query's own start positions, of which nothing is read, are given back first.
         """

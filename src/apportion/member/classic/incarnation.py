@@ -135,7 +135,11 @@ class Incarnation:
         return build(self._settings, member_id, self.generation)
 
     def _build_join(self, member_id: str) -> JoinGroupRequest:
-        """Return a JoinGroup request, and remember what it claims."""
+        """Return a JoinGroup request for a classic member, and note the topics that it names.
+
+        The request claims the partitions that the member owns. The reason to rejoin (KIP-800) has
+        been given with it, and an assignment still being computed is dropped.
+        """
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         # The leader assigns by name; what a name means for this member is fixed when it joins.
         self._topic_ids = self._metadata.topic_ids()

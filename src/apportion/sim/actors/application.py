@@ -153,7 +153,10 @@ class Application(Client):
             self.step_member(Leave())
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Change the subscription."""
+        """Change the topics to which the simulated application subscribes.
+
+        Its member learns them now if it runs, or else when the application starts again.
+        """
         self.topics = topics
         if self.is_up and self.is_working:
             self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")

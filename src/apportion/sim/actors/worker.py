@@ -152,7 +152,11 @@ class Worker(Application):
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:
-        """Check that the next span starts where the query's own previous batch ended, or later."""
+        """Check that the simulated query reads no offset again that its previous batch has read.
+
+        A span has the offset ranges of one micro-batch. It may start later than the previous one
+        ended, where another query of the group has read a partition in between.
+        """
         for partition, (start, _) in following.ranges.items():
             end = previous.end_or_none(partition)
             if end is not None and start < end:

@@ -288,11 +288,11 @@ class ConsumerGroupChecker:
     def _check_removal(
         self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int
     ) -> None:
-        """Check that a member was removed for a reason.
+        """Check that a member vanished from a simulated consumer group for a reason, after a step.
 
-        It left, another process took its place, its session timed out, or it did not give up
-        partitions within the rebalance timeout. A classic member also has to rejoin, and to sync,
-        within that time.
+        last: its snapshot before the step. Reasons: it left, another process took its place, its
+        session timed out, or it did not give up partitions within the rebalance timeout, counted
+        from `last.since_ms`. A classic member also has to rejoin, and to sync, within that time.
         """
         # It left, or its instance id was taken by another process.
         if type(event) is Arrived and removes_member(event.request, member_id, last):

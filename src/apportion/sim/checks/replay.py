@@ -40,7 +40,10 @@ class LogFollower:
         self.next_offset = 0
 
     def follow(self, partition: Partition) -> None:
-        """Replay the log from where the last call stopped, to its end."""
+        """Replay the coordinator's log to its end, from where the last call stopped.
+
+        `ReplayChecker` compares the result with the shard of the simulated broker.
+        """
         if self.next_offset < partition.log.next_offset:
             for record in stored_records(partition, self.next_offset):
                 self.shard.replay(record)

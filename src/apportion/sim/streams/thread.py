@@ -279,10 +279,11 @@ class StreamThread(Application):
             self.instance.write_checkpoint()
 
     def _adopt_target(self) -> Script:
-        """Close the tasks that were revoked, report that, and run the new ones.
+        """Let the simulated thread take over a new assignment of its member.
 
-        The member may receive another target at every `yield`, so the target is read again after
-        each.
+        It closes the tasks of revoked partitions, reports that, and runs the new ones. incarnation:
+        of the membership, not of the process. The member may receive another target at every
+        `yield`, so the target is read again after each.
         """
         before = self.member.view()
         # Closing a task takes time (flush, commit), in which the target may change.

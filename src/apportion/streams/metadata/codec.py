@@ -206,7 +206,10 @@ def _versions(buffer: Buffer) -> FutureInfo:
 
 
 def _offset_sum_fields(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
-    """Return the fields of a subscription that carry the offset sums in that version."""
+    """Return the fields of a Streams SubscriptionInfo that carry the task offset sums.
+
+    sums: RUNNING for a task that the member runs. version: of the Streams metadata.
+    """
     tasks = _in_order(sums)
     if version >= NAMES_SINCE:
         subtopologies, partitions, topologies = _columns(tasks, 3)

@@ -144,7 +144,10 @@ def unassigned_candidates(
 
 
 def sorted_pairs(process: Ints | Longs, task: Longs) -> Ints:
-    """Return rows (process, task) in ascending order."""
+    """Return the rows (process, task) of a task assignment in ascending order.
+
+    process, task: the columns of the rows, as indexes.
+    """
     order = np.lexsort((task, process))
     pairs: Ints = np.stack((process[order], task[order]), axis=1).astype(np.int32)
     return pairs
