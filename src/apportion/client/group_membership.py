@@ -132,8 +132,6 @@ class GroupMembership:
         # The monotonic clock: a jump of the wall clock must neither cut a wait short nor extend it.
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
-            # A loop, since notify_all wakes every waiter after every step, and most steps change
-            # nothing that this one waits for.
             while (
                 self._crash is None
                 and not ready(self._status)
@@ -323,8 +321,6 @@ class GroupMembership:
                     retry_timer.left_ms(),
                 )
             except Refused as refused:
-                # OffsetFetch has the same reactions to stale epochs, so one row of the table serves
-                # both.
                 if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
                     raise
                 if not self._wait_for_new_epoch(view.epoch, min(retry_timer.left_ms(), 1_000)):

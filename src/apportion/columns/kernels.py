@@ -199,7 +199,6 @@ def decode_records(
     key_nulls, value_nulls, headers = counters[KEY_NULLS], counters[VALUE_NULLS], counters[HEADERS]
     for _ in range(count):
         size, position = read_varint(body, position, end)
-        # An unreadable size is 0 at MALFORMED, which the comparison with `end` catches.
         if size < 0:
             return False
         record_end = position + np.uint64(size)

@@ -170,12 +170,10 @@ class Incarnation:
         Return a log line for each member whose subscription cannot be decoded. Raises Refused if
         the group chose an assignor that this member does not have.
         """
-        # JoinGroup 7 made the field nullable.
         name = response.protocol_name or ""
         self.follow_up = self._pending_assignment = None
         self.generation = Generation(response.generation_id, name, self._joined_topics)
-        # The coordinator chooses among names that all members offer; another name means another
-        # protocol.
+        # The coordinator chooses a name that all members offer; another one is a defect.
         if self._settings.assignor_or_none(name) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
@@ -230,8 +228,7 @@ class Incarnation:
         found = tuple(found)
         self._metadata.replace_topics(names, found)
         generation = self.generation
-        # A rejoin that is due reads the metadata again anyway, so nothing has to be compared before
-        # it.
+        # A rejoin that is due reads the metadata again anyway.
         if generation.is_settled:
             return self._check_topics() if self.rejoin_reason is None else []
         if self._pending_assignment is not None:

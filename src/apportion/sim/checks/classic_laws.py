@@ -116,8 +116,7 @@ class ClassicGroupChecker:
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
-            # As in Kafka: a coordinator that loads a group cannot know how long its members were
-            # silent.
+            # As in Kafka: who loads a group cannot know how long its members were silent.
             self._restart_sessions(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
@@ -368,8 +367,7 @@ def may_commit(
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: the assignments are those of the generation before
-    # A partition of nobody may be committed: a member that had to release it commits what it has
-    # read.
+    # A member commits what it has read of a partition that it had to release.
     others = (each for each in group.saved.members if each.member_id != member_id)
     return not any(
         assigned == (topic_partition.topic, topic_partition.partition)
