@@ -14,7 +14,7 @@ US_PER_MS = 1_000
 
 
 def inject(cluster: SimulatedCluster, fault: Fault) -> None:
-    """Inject the fault now."""
+    """Inject the fault into the simulated cluster now, by the table of fault kinds."""
     cluster.simulation.write_trace("world", str(fault))
     INJECTORS[fault.kind](cluster, fault, Random(fault.twist))
 

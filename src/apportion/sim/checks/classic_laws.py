@@ -36,13 +36,13 @@ ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
 class ClassicGroupSnapshot(NamedTuple):
-    """A group as it was checked last. since_ms: when its state or generation last changed."""
+    """A classic group at its last check. since_ms: when its state or generation last changed."""
 
     saved: GroupMetadataValue | None
     state: ClassicGroupState
     generation: int
     members: Mapping[str, int]  # -> session timeout
-    waiting: Mapping[str, Ticket]  # members that are parked
+    waiting: Mapping[str, Ticket]  # members whose JoinGroup or SyncGroup waits
     statics: Mapping[str, str]  # instance -> member
     rebalance_timeout_ms: int  # the longest rebalance timeout
     since_ms: int

@@ -146,14 +146,14 @@ class SimulatedProcess:
         return self._origin_ms + self.simulation.now_us * self._speed // 1_000_000_000
 
     def start_incarnation(self) -> None:
-        """Begin a new incarnation."""
+        """Start the simulated process: begin an incarnation of it, not of a group membership."""
         self.incarnation += 1
         self.is_up = True
         self.is_paused = False
         self._deferred.clear()
 
     def end_incarnation(self) -> None:
-        """End this incarnation; calls that waited for the process are dropped."""
+        """End this incarnation of the process; calls that waited for it are dropped."""
         self.is_up = False
         self._deferred.clear()
 
@@ -172,11 +172,11 @@ class SimulatedProcess:
             callback(*args)
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """Schedule `callback(*args)` in this incarnation; the result is for `cancel_call`."""
+        """Schedule `callback(*args)` in this incarnation of the process, for `cancel_call`."""
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, duration_us: int) -> None:
-        """Stop the process for `span_us`, as SIGSTOP or a long garbage collection does."""
+        """Stop the process for `duration_us`, as SIGSTOP or a long garbage collection does."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.simulation.write_trace(self.name, f"stands still for {duration_us // 1000} ms")
@@ -192,7 +192,7 @@ class SimulatedProcess:
                 self.deliver(of_incarnation, callback, *args)
 
     def shift_wall_clock(self, by_ms: int) -> None:
-        """Set the wall clock forward; backward where `by_ms` is negative."""
+        """Set the simulated process's wall clock forward; backward where `by_ms` is negative."""
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
