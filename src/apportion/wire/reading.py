@@ -27,6 +27,7 @@ from apportion.wire.codec_builder import (
 from apportion.wire.fields import Field
 from apportion.wire.modified import from_modified
 
+# Most arrays are short. Their structs are made with the reader, not for each message.
 ARRAYS_BY_COUNT = 33
 TEXT_DECODERS = {
     "string": "str(b[p:e], 'utf-8')",
@@ -52,6 +53,7 @@ def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise Malformed("a varint has more than five bytes")
+    # Five bytes have room for 35 bits.
     if value > 0xFFFF_FFFF:
         raise Malformed("a varint has more than 32 bits")
     return value, position
@@ -119,7 +121,11 @@ class _Reader(CodecFunctionBuilder):
         self.add("new = object.__new__")
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
-        """Read the run with one struct, or one byte by its index."""
+        """Generate the code that reads a run of adjacent fixed-size fields with one struct.
+
+        codes: their struct codes. expressions: the targets of the assignment. A single unsigned
+        byte is read by its index, which is faster.
+        """
         if codes == "B":
             self.append_unflushed(f"{expressions[0]} = b[p]; p += 1")
         else:
@@ -130,7 +136,7 @@ class _Reader(CodecFunctionBuilder):
             )
 
     def structure(self, cls: Any, target: str) -> None:
-        """Read a new value of `cls` into `target`."""
+        """Generate the code that reads a new value of the message class `cls` into `target`."""
         self.append_unflushed(f"{target} = new({self.bind(cls)})")
         for field in cls.__fields__:
             if field.tag is not None or not field.is_in(self.version):
@@ -157,7 +163,11 @@ class _Reader(CodecFunctionBuilder):
             self.run_of_bytes(field, target)
 
     def nested(self, field: Field, target: str) -> None:
-        """Read another message, or null, into `target`."""
+        """Generate the code that reads a nested struct, or null, into `target`.
+
+        A nullable struct begins with a byte: 1 before a value; null is another one for a tagged
+        field.
+        """
         inner = self.fresh_name("o")
         if not field.is_nullable(self.version):
             self.structure(field.element, inner)
