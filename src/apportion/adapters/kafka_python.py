@@ -131,7 +131,11 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
 
 def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
-    """Return a member's subscription as kafka-python decoded it, in any version."""
+    """Convert a member's subscription from kafka-python's class, in any protocol version, to ours.
+
+    Called when kafka-python's group leader runs an assignor of apportion. instance_id: comes from
+    the JoinGroup response, as the subscription does not have it.
+    """
     owned = tuple(
         TopicParts(each.topic, tuple(each.partitions))
         for each in getattr(foreign, "owned_partitions", None) or ()

@@ -28,7 +28,10 @@ class OwnershipClaims(NamedTuple):
 
     @property
     def members(self) -> Vector:
-        """The member that makes each claim."""
+        """The index of the member that makes each claim, as long as `partitions`.
+
+        A claim is one partition in a member's reported owned partitions.
+        """
         return np.repeat(
             np.arange(len(self.generations), dtype=np.int32), np.diff(self.member_starts)
         )
@@ -48,7 +51,7 @@ class ResolvedOwners(NamedTuple):
 
 
 def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
-    """Resolve the claims to partitions 0..partitions-1. A member may repeat a claim.
+    """Resolve members' claims to own partitions 0..partitions-1. A member may repeat a claim.
 
     Raises ValueError for a claim to any other partition.
     """
@@ -70,13 +73,14 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
         disputed = np.flatnonzero(is_disputed[claimed])
         partition, member = claimed[disputed], members[disputed]
         generation = claims.generations[member]
+        # The cast first: an int32 generation of -2**31 has no negative.
         order = np.lexsort((member, -generation.astype(np.int64), partition))
         _resolve_disputed(owner, former_owner, np.stack((partition, generation, member))[:, order])
     return ResolvedOwners(owner, former_owner, is_claimed)
 
 
 def _resolve_disputed(owner: Vector, former_owner: Vector, disputed: NDArray[np.int32]) -> None:
-    """Set the owners of disputed partitions.
+    """Set the owners of partitions that several members claim to own.
 
     disputed: rows of partition, generation, member, sorted by partition and descending generation.
     """

@@ -25,6 +25,12 @@ Why it ends: each round takes at least one partition off the surplus, and a bloc
 cut at most n - 1 times. Cost: a round is a Bellman-Ford over the pairs; few rounds are needed
 because all chains of equal cost go together.
 
+Words. Pair: a member and a topic it subscribes to. Level: of a block in which every partition has a
+member and every member its share. Room: how many partitions a member lacks to its share. Surplus: a
+member's partitions above its share, or a topic's partitions without a member. Chain: a path along
+which surplus can reach room, by giving up partitions of some pairs for others. `granted`: what the
+flow gives each pair now; `owned`: what it had before.
+
 Example. Topic t (4 partitions) has the subscribers a and b, topic u (2) has b alone; nothing is
 owned. The mean is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean
 would be 5, but b has 6 of u alone and nothing of b can pass to a: the cut separates {b, u} from
@@ -46,7 +52,7 @@ from apportion.assign.subscriptions import Subscribers, Vector
 
 
 def fair_counts(sizes: Int64Vector, subscribers: Subscribers, owned: Int64Vector) -> Int64Vector:
-    """Return how many partitions each pair (member, topic) is granted.
+    """Return how many partitions each pair (member, topic) is granted, for the sticky assignors.
 
     sizes: the partitions of each topic. owned: the partitions that each pair has now.
     """
@@ -54,6 +60,7 @@ def fair_counts(sizes: Int64Vector, subscribers: Subscribers, owned: Int64Vector
     granted = np.zeros(len(owned), np.int64)
     pairs = np.flatnonzero(sizes[topics])
     blocks = [pairs] if len(pairs) else []
+    # A stack and no recursion: a block of n members may be cut n - 1 times.
     while blocks:
         pairs = blocks.pop()
         block = FairBlock(topics[pairs], subscribers.members[pairs], owned[pairs], sizes)
@@ -100,11 +107,11 @@ class FairBlock:
 
     @property
     def is_level(self) -> bool:
-        """True if every partition has a member and every member its share."""
+        """True if every partition of the block has a member and every member its share."""
         return not self.balance.any()
 
     def run_flow(self) -> None:
-        """Level the block as far as chains lead from a surplus to room.
+        """Solve the block's min-cost flow: level it as far as chains lead from surplus to room.
 
         It ends, since each round lowers the surplus.
         """
@@ -130,7 +137,15 @@ class FairBlock:
             self.balance[topic] -= filled.sum()
 
     def augment(self) -> bool:
-        """Send surplus along cheapest chains to members with room; return False without a chain."""
+        """Send surplus along cheapest chains to members with room; return False if there is none.
+
+        One round of successive shortest paths. It leaves `distances`, each node's distance to room,
+        for `split_at_cut`.
+        """
+        # The residual graph, arcs in this order: topic -> member (give the pair one more), member
+        # -> topic (take one back), member -> hub (take the larger share), hub -> member (take that
+        # away again). What a pair gets beyond what it owned costs a move, and refunds it if taken
+        # back.
         below = self.granted < self.owned
         above = self.granted > self.owned
         capacity = np.concatenate(
@@ -146,6 +161,8 @@ class FairBlock:
         )[self.order]
         is_open = capacity > 0
         self.distances = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
+        # No surplus reaches room any more: these distances are the minimum cut that `split_at_cut`
+        # uses.
         if not ((self.balance > 0) & (self.distances < UNREACHED)).any():
             return False
         shortest = np.flatnonzero(on_shortest_paths(self.arcs, cost, is_open, self.distances))
@@ -156,7 +173,7 @@ class FairBlock:
         return True
 
     def _apply_flow(self, arcs: Int64Vector, amounts: Int64Vector) -> None:
-        """Apply the flow; `arcs` are numbers from before the arcs were sorted by tail."""
+        """Add a round's flow to the block; `arcs` are numbers from before the sort by tail."""
         carried = np.zeros(len(self.order), np.int64)
         carried[arcs] = amounts
         pairs, members = len(self.owned), len(self.has_larger_share)
@@ -169,19 +186,18 @@ class FairBlock:
         self.balance += np.bincount(self.arcs.head, sorted_carried, nodes).astype(np.int64)
 
     def split_at_cut(self) -> tuple[Int64Vector, Int64Vector]:
-        """Return the pairs of the two blocks at the minimum cut: without and with a chain to room.
+        """Return the pairs of the two smaller blocks at the minimum cut: surplus side, room side.
 
-        Pairs that join the two sides are in neither: no fair answer grants them anything.
+        Called when `augment` finds no further chain though the block is not level. The first side
+        has no chain to a member with room (`distances` is UNREACHED), the second has. Pairs that
+        join the two sides are in neither: no fair answer grants them anything (see the method's
+        third step above).
         """
         reached = self.distances < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
         sides = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
-        assert len(sides[0]), (
-            "a block that is not level has a side with a surplus and one with room"
-        )
-        assert len(sides[1]), (
-            "a block that is not level has a side with a surplus and one with room"
-        )
+        assert len(sides[0]), "a block that is not level has a side with a surplus"
+        assert len(sides[1]), "a block that is not level has a side with room"
         return sides
 
 
@@ -193,14 +209,16 @@ def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
 
 
 def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
-    """Return how much of `amount` each member gets if the one with the most room is always next.
+    """Return how many of `amount` partitions each member gets, the one with most room always next.
 
-    This is water filling: afterwards all that got some have nearly the same room. An amount above
-    the sum of all room is cut to it.
+    room: how many each member may take. This is water filling: afterwards all members that got some
+    have the same room left, or one less; of these the first get one more. An amount above the sum
+    of all room is cut to it.
     """
     room = np.maximum(room, 0)
     if room.sum() <= amount:
         return room
+    # From here on amount < sum of room, so that at least one member has room and is used.
     depths = -np.sort(-room)
     # Element i: the amount that brings all members before i down to the room of member i.
     filled_before = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)

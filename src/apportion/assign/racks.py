@@ -64,6 +64,8 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     """Return Kafka's rack-aware ranges; the plain ranges where racks make no difference."""
     owner = range_assignment(starts, subscriptions)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
+    # KIP-881: for each topic alone, since racks of one topic's replicas say nothing about
+    # another's.
     is_rack_aware = [
         _is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)
     ]
@@ -81,10 +83,12 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
                 axis=0
             )
         )
+        # Partition by partition, so that one number of all these topics goes to one member.
         if len(topics) > 1 and (racks.members[members] >= 0).any():
             _match_by_partition(shares, near, racks.members)
         elif is_rack_aware[topics[0]]:
             _match_by_member(shares, near, racks.members)
+        # Racks decide which partitions and never how many: the quotas are those of the plain rule.
         shares.assign_rest()
         for topic in topics:
             owner[starts[topic] : starts[topic + 1]] = shares.owner
@@ -107,7 +111,9 @@ def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: 
 def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
     """Yield lists of topics that have the same subscribers and the same number of partitions.
 
-    Topics without subscribers are left out.
+    The rack-aware `range` assignor (KIP-881) assigns them alike, so that a member gets the same
+    partition numbers of each. starts: topic i has partitions starts[i] to starts[i + 1]. Topics
+    without subscribers are left out.
     """
     groups: dict[tuple[int, bytes], list[int]] = {}
     for topic in range(len(starts) - 1):

@@ -98,9 +98,10 @@ def _may_be_streams(group: ListedGroup) -> bool:
 
 
 def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
-    """Return the report on the group as it is now.
+    """Return the report on a Streams group now, for `apportion streams describe`.
 
-    Raises NoStreamsGroup or NoSuchGroup for any other name.
+    bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
+    it is not one of Kafka Streams on the classic protocol.
     """
     group = describe_classic_group(cluster, group_id)
     if group is None:

@@ -177,6 +177,7 @@ def describe_upgrade(upgrade: UpgradePath) -> str:
 
 
 def _steps(rehearsed: RehearsalResult) -> Table:
+    """Return the table of a rehearsed rolling upgrade, one row for each restart; see LEGEND."""
     table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled")
     for each in table.columns:  # a narrow terminal makes it high, and hides nothing
         each.overflow = "fold"

@@ -60,7 +60,7 @@ CLASSIC_CONCURRENT_CALLS = 3
 
 
 class GroupMembership:
-    """One member of one group: its machine, its threads, and the owner's calls to it."""
+    """One member of one group: its state machine, its threads, and the owner's calls to it."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class GroupMembership:
         before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Build the member's machine; no thread runs before `start`.
+        """Build the member's state machine; no thread runs before `start`.
 
         protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
         before_join: called once, on a background thread, when the coordinator is known and before
@@ -109,6 +109,7 @@ class GroupMembership:
 
     def start(self) -> None:
         """Join the group; threads keep the member in it until `leave` or the process ends."""
+        # The driver first: the post below has nobody to run it otherwise.
         self._driver.start(f"apportion-{self.settings.group_id}")
         self._driver.post(Subscribe(self._topics))
 
@@ -118,6 +119,8 @@ class GroupMembership:
         Raises RuntimeError if its thread died of a defect.
         """
         with self._changed:
+            # A defect in the thread must not look like a quiet group: the owner would read on while
+            # its session expires.
             if self._crash is not None:
                 raise RuntimeError(
                     f"the session of group {self.settings.group_id!r} died: {self._crash!r}"
@@ -126,6 +129,7 @@ class GroupMembership:
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
         """Return the first status for which `ready` holds, or the present one at the timeout."""
+        # The monotonic clock: a jump of the wall clock must neither cut a wait short nor extend it.
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
             while (
@@ -142,11 +146,11 @@ class GroupMembership:
         return self.wait(lambda view: view != before, timeout_ms)
 
     def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
-        """Return the partitions with their topics' names, in order.
+        """Return an assignment's partitions with their topics' names, in order.
 
-        KIP-848 assigns partitions by topic id. Those of topics that the cluster does not know are
-        left out. Asks the cluster only for ids that it has not seen. Raises Refused or
-        Disconnected.
+        For the owner of the membership (`Consumer`, or a Spark query): KIP-848 assigns partitions
+        by topic id. Those of topics that the cluster does not know are left out. Asks the cluster
+        only for ids that it has not seen. Raises Refused or Disconnected.
         """
         topics = self.cluster.topics_by_id(each.topic_id for each in partitions)
         named = ((topics.with_id(each.topic_id), each.partition) for each in partitions)
@@ -172,7 +176,7 @@ class GroupMembership:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to these topics from the next heartbeat on."""
+        """Subscribe the group member to these topics from the next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
@@ -212,6 +216,8 @@ class GroupMembership:
         None: the present one. Raises Refused (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) if the member
         may not, or may no longer, commit.
         """
+        # An empty OffsetCommit would still be checked against the epoch, and could fail over
+        # nothing.
         if offsets:
             self._as_member(
                 lambda membership, left_ms: self.cluster.commit(
@@ -265,6 +271,8 @@ class GroupMembership:
         A static member (group.instance.id, KIP-345) keeps its assignment until it returns or its
         session expires, unless it leaves for good.
         """
+        # The driver is stopped only below, after the answer or the timeout: a dynamic member that
+        # goes without LeaveGroup holds its partitions for a whole session timeout.
         self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
@@ -284,15 +292,24 @@ class GroupMembership:
     def _as_member(
         self, call: Callable[[Membership, int], V], timeout_ms: int | None, incarnation: int | None
     ) -> V:
-        """Call `call` with the member's id and epoch and the milliseconds that are left.
+        """Commit or fetch offsets as the group member: call `call` with its id and epoch.
+
+        Its second argument is the time left, in ms. incarnation: that of the membership under which
+        the caller got its partitions; None: the present one. Raises Refused if the member has lost
+        that membership since.
 
         If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the
         new one, and call it again: the member still owns its partitions (KIP-848, commits).
         """
         retry_timer = RetryTimer(self.cluster.timeout_ms if timeout_ms is None else timeout_ms)
+        # Fixed before the first try: a retry after the membership was lost must not commit as the
+        # member that joined since.
         incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
             view = self.status()
+            # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would
+            # refuse the request anyway, or, in an empty group, accept a commit that nobody may
+            # make.
             if view.epoch <= 0 or view.incarnation != incarnation:
                 raise Refused(
                     Code.UNKNOWN_MEMBER_ID,

@@ -42,7 +42,11 @@ def make_member(
 ) -> (
     tuple[ConsumerSettings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]
 ):
-    """Return the settings and the machine of a member; protocols as in `GroupMembership`."""
+    """Return the settings and the state machine of a group member, for `GroupMembership`.
+
+    protocol: "classic", "streams" or "consumer" (KIP-848), as in `GroupMembership`.
+    settings: of the protocol's settings class; "streams" also takes `streams`, its StreamsSettings.
+    """
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
         return classic, ClassicMember(classic)

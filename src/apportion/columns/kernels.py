@@ -36,7 +36,11 @@ MAX_TIMESTAMP_MS = (1 << 63) // 1000 - 1
     HEADER_VALUE_END,
     HEADER_VALUE_NULLS,
 ) = range(9)
-"""Indexes of `counters`: the rows, bytes and nulls of each column so far."""
+"""The layout of `counters`, one int64 each: what the Arrow columns hold so far.
+
+Rows; the bytes of the keys and of the values; how many of each are null; then of the column
+`headers`: their number, the bytes of names and of values, and the values that are null.
+"""
 
 
 def compile_on_first_use(function: F) -> F:
@@ -179,7 +183,9 @@ def decode_records(
     int64s: offset; timestamp in us. int32s: ends of keys; ends of values (both with
     one element more than rows); timestamp type; position in `body` and number of the headers.
     valid_bits: of keys and of values, all ones before. keys, values: with room for `len(body)`
-    more bytes.
+    more bytes. counters: what the columns hold before and after the call, laid out as ROWS ...
+    HEADER_VALUE_NULLS. After False the columns have no more rows, as the counters are unchanged.
+    Records outside of the offsets to append are checked all the same.
 
     One long loop on purpose: a call per field costs a tenth of the speed.
     """
@@ -198,6 +204,7 @@ def decode_records(
         record_end = position + np.uint64(size)
         if record_end > end:
             return False
+        # + ONE: the record's attributes, of which no bit is in use.
         time_delta, position = read_varlong(body, position + ONE, record_end)
         offset_delta, position = read_varint(body, position, record_end)
         key_size, key_position = read_varint(body, position, record_end)
@@ -212,6 +219,8 @@ def decode_records(
             position = skip_headers(body, position, record_end, header_count)
         if position != record_end or key_size < -1 or value_size < -1 or header_count < 0:
             return False
+        # Offsets ascend within a batch and end at its header's last one; compaction leaves holes,
+        # but never another order.
         if offset_delta <= previous_delta or offset_delta > last_delta:
             return False
         previous_delta = offset_delta

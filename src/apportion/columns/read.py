@@ -43,9 +43,9 @@ def to_arrow(
     """Yield the records in `buffers` from `from_offset` up to, not including, `before_offset`.
 
     buffers: record batches in ascending order, as in Fetch responses: an incomplete batch at a
-    buffer's end is left out. A buffer may be reused for the next one. rows_per_batch: the most rows
-    of one Arrow batch. headers: null for a record without any. Raises DecodeError with the topic,
-    the partition and the offset.
+    buffer's end is left out. A buffer may be reused for the next one: the Arrow batches are copies.
+    rows_per_batch: the most rows of one Arrow batch. headers: null for a record without any. Raises
+    DecodeError with the topic, the partition and the offset.
     """
     reader = _Reader(
         topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch
@@ -88,6 +88,7 @@ class _Reader:
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset
+            # The kernels add deltas in int64; beyond this the sums would wrap around unnoticed.
             if header.base_offset < 0 or header.last_offset >= 1 << 63:
                 raise DecodeError(
                     f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
@@ -104,6 +105,8 @@ class _Reader:
                 if header.count * MIN_RECORD_BYTES > len(body):
                     raise DecodeError(f"{header.count} records in {len(body)} bytes")
                 if not self._rows.reserve(header.count, len(body)):
+                    # Flushed before the batch and not within it: a refused batch must leave no row
+                    # of its own behind.
                     yield from self.flush(header.count)
                     self._rows.reserve(header.count, len(body))
                 if not self._rows.append(body, header, self._offset_range):

@@ -46,14 +46,15 @@ class OffsetRange(NamedTuple):
 
 
 class BinaryBuffer:
-    """The bytes of one growing binary column."""
+    """The bytes of one growing column of an Arrow batch: keys, values, header names or values."""
 
     def __init__(self, size_bytes: int) -> None:
         self.bytes: Array = np.empty(size_bytes, np.uint8)
 
     def reserve(self, used: int, more: int) -> None:
-        """Grow so that `more` bytes fit behind the first `used`, which keep their values."""
+        """Grow an Arrow column's bytes so that `more` fit behind the first `used`, which stay."""
         if used + more > len(self.bytes):
+            # Doubled, so that the copies cost no more than the rows themselves in the long run.
             larger = np.empty(2 * (used + more), np.uint8)
             larger[:used] = self.bytes[:used]
             self.bytes = larger
@@ -81,7 +82,7 @@ class RowBuffer:
         self._headers = HeaderBuffer(capacity, size_estimate) if include_headers else None
 
     def reserve(self, rows: int, size_bytes: int) -> bool:
-        """Reserve room for the rows and bytes of a batch; return False if there is too little.
+        """Reserve room for a Kafka batch's rows and bytes; return False if there is too little.
 
         An empty buffer takes any number of bytes: else a large batch would fit nowhere.
         """
@@ -92,7 +93,7 @@ class RowBuffer:
         return True
 
     def append(self, body: memoryview, header: BatchHeader, offset_range: OffsetRange) -> bool:
-        """Append the batch's records within the offset range; return False if one is malformed.
+        """Append a Kafka batch's records within the offset range; return False if one is malformed.
 
         body: the records, decompressed. `reserve` has returned True for them.
         """
@@ -120,7 +121,9 @@ class RowBuffer:
         return True
 
     def arrays(self) -> list[pa.Array]:
-        """Return the rows as arrays: key, value, offset, timestamp, timestampType, headers if kept.
+        """Return the rows as Arrow arrays, in the order of `read.SCHEMA`.
+
+        They are key, value, offset, timestamp, timestampType, and headers if kept.
 
         Raises pyarrow.ArrowInvalid if the name of a header is not UTF-8.
         """
@@ -144,6 +147,7 @@ class HeaderBuffer:
     """The column `headers`: for each row a list of names and values, null where it has none."""
 
     def __init__(self, capacity: int, size_estimate: Array) -> None:
+        # Arrow's list offsets, and the validity of the rows: a row without headers is null.
         self._rows = np.zeros(capacity + 1, np.int32)
         self._row_bits = np.full((capacity + 7) // 8, 0xFF, np.uint8)
         self._ends = np.zeros((2, int(size_estimate[HEADERS]) + 1), np.int32)
@@ -152,7 +156,7 @@ class HeaderBuffer:
         self._values = BinaryBuffer(_initial_bytes(size_estimate[HEADER_VALUE_END]))
 
     def add(self, body: Array, rows: tuple[int, int], int32s: Array, counters: Array) -> None:
-        """Append the headers of the rows that were just decoded from `body`.
+        """Append the record headers of the rows that were just decoded from a batch's `body`.
 
         rows: the first of them, and the one behind the last.
         """
@@ -168,7 +172,9 @@ class HeaderBuffer:
         )
 
     def array(self, rows: int, counters: Array) -> pa.Array:
-        """Return the headers of the first `rows` rows.
+        """Return the Arrow column `headers` of the first `rows` rows.
+
+        counters: laid out as in `kernels.py`. Arrow counts the null rows itself, by their bits.
 
         Raises pyarrow.ArrowInvalid if a name is not UTF-8.
         """
@@ -176,6 +182,8 @@ class HeaderBuffer:
         names = pa.Array.from_buffers(
             pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names)
         )
+        # The kernel copies bytes unseen; Arrow's strings must be UTF-8, or readers further on may
+        # crash.
         names.validate(full=True)
         values = _binary(
             headers, self._validity[1], self._ends[1], self._values, counters[HEADER_VALUE_NULLS]
@@ -186,7 +194,7 @@ class HeaderBuffer:
 
 
 def _initial_bytes(used: int) -> int:
-    """Return how large a column begins whose predecessor used `used` bytes: an eighth more."""
+    """Return how large an Arrow column's bytes begin whose predecessor used `used`: 1/8 more."""
     return int(used) * 9 // 8 + 4096
 
 

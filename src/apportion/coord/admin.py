@@ -50,6 +50,8 @@ def describe_consumer_groups(
 def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
     group = turn.ledger.consumer_group_or_none(group_id)
     if group is None:
+        # A group of another type counts as missing, as in Kafka: there is another API to describe
+        # it.
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
         why = f"There is no consumer group {group_id}." if group_id else None
         return DescribedGroup(group_id=group_id, error_code=int(code), error_message=why)
@@ -61,6 +63,7 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
         assignor_name=group.assignor(turn.settings.group_consumer_assignors),
         members=tuple(
             _described_member(group, member, turn.topics)
+            # Sorted, so the same group gives the same response after a restart, too.
             for _, member in sorted(group.saved.members.items())
         ),
         authorized_operations=operations,
@@ -150,6 +153,7 @@ def _delete_group(turn: Turn, group_id: str) -> Code:
         return Code.GROUP_ID_NOT_FOUND
     if group is not None and not group.is_empty():
         return Code.NON_EMPTY_GROUP
+    # The offsets first, as in Kafka: alone they would remain as a simple group of this id.
     delete_group_offsets(turn, group_id)
     if group is not None:
         turn.emit_all(group.tombstones())

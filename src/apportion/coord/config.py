@@ -16,6 +16,7 @@ ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the as
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
 
+# A broker of Kafka also refuses to start with a value outside these bounds.
 BOUNDED = (  # (least, value, most)
     (
         "group_consumer_min_session_timeout_ms",
@@ -58,6 +59,8 @@ class GroupSettings:
     group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = (
         2_147_483_647
     )
+    # Kafka's minimum is 45,000. Here a lost host can be noticed within seconds if the user wants
+    # that.
     group_consumer_session_timeout_ms: Annotated[
         int, Setting("How long a member of a consumer group may be silent.", at_least=1)
     ] = 45_000
@@ -67,6 +70,8 @@ class GroupSettings:
     group_consumer_max_session_timeout_ms: Annotated[
         int, Setting("The most that group.consumer.session.timeout.ms may be.", at_least=1)
     ] = 60_000
+    # Kafka has 5,000 for the interval and for its minimum. A rebalance takes a few heartbeats, and
+    # a small broker can afford more of them.
     group_consumer_heartbeat_interval_ms: Annotated[
         int,
         Setting("The heartbeat interval that members of a consumer group are told.", at_least=1),
@@ -101,6 +106,8 @@ class GroupSettings:
     offset_metadata_max_bytes: Annotated[
         int, Setting("The longest metadata text of a committed offset.", at_least=0)
     ] = 4_096
+    # Not much shorter: librdkafka gives a heartbeat one interval to be answered, and then
+    # disconnects.
     apportion_consumer_unsettled_heartbeat_interval_ms: Annotated[
         int, Setting("The heartbeat interval while a group has not converged.", at_least=1)
     ] = 500
@@ -136,6 +143,7 @@ class GroupSettings:
                 f"group.consumer.heartbeat.interval.ms ({interval_ms}) must be below "
                 f"group.consumer.session.timeout.ms ({session_ms})."
             )
+        # Kafka takes the policy in upper or lower case.
         policy = self.group_consumer_migration_policy.lower()
         if policy not in MIGRATION_POLICIES:
             policies = ", ".join(MIGRATION_POLICIES)

@@ -1,4 +1,8 @@
-"""The error response of each group API to a request that was refused as a whole."""
+"""The error response of each group API to a request that was refused as a whole.
+
+`Refused` is here the broker's own refusal: the group coordinator raises it, or the node does for
+it, and `GROUP_ERROR_RESPONSES` turns it into the response of the request's API.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,14 +54,14 @@ class RefusedWithoutMemberId(Refused):
 def consumer_group_heartbeat_error(
     _request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
-    """Return the error response of ConsumerGroupHeartbeat."""
+    """Return the group coordinator's error response to ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
 
 
 def consumer_group_describe_error(
     request: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
 ) -> ConsumerGroupDescribeResponse:
-    """Return the error response of ConsumerGroupDescribe: the error stands at every group."""
+    """Return the group coordinator's error response to ConsumerGroupDescribe, at every group."""
     code, why = int(refusal.code), refusal.why
     groups = (
         DescribedGroup(group_id=group_id, error_code=code, error_message=why)
@@ -69,14 +73,14 @@ def consumer_group_describe_error(
 def list_groups_error(
     _request: GroupRequest[ListGroupsRequest], refusal: Refused
 ) -> ListGroupsResponse:
-    """Return the error response of ListGroups."""
+    """Return the group coordinator's error response to ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
 def delete_groups_error(
     request: GroupRequest[DeleteGroupsRequest], refusal: Refused
 ) -> DeleteGroupsResponse:
-    """Return the error response of DeleteGroups: the error stands at every group."""
+    """Return the group coordinator's error response to DeleteGroups, at every group."""
     code = int(refusal.code)
     results = (
         DeletableGroupResult(group_id=group_id, error_code=code)
@@ -88,9 +92,9 @@ def delete_groups_error(
 def offset_commit_error(
     request: GroupRequest[OffsetCommitRequest], refusal: Refused
 ) -> OffsetCommitResponse:
-    """Return the error response of OffsetCommit: the error stands at every partition.
+    """Return the group coordinator's error response to OffsetCommit.
 
-    The response has no error field of its own.
+    The error stands at every partition: the response has no error field of its own.
     """
     code = int(refusal.code)
     return OffsetCommitResponse(
@@ -113,7 +117,7 @@ def offset_commit_error(
 def offset_fetch_error(
     request: GroupRequest[OffsetFetchRequest], refusal: Refused
 ) -> OffsetFetchResponse:
-    """Return the error response of OffsetFetch.
+    """Return the group coordinator's error response to OffsetFetch.
 
     Before version 2 the error stands at every partition, from version 8 on at every group.
     """
@@ -145,14 +149,14 @@ def offset_fetch_error(
 def offset_delete_error(
     _request: GroupRequest[OffsetDeleteRequest], refusal: Refused
 ) -> OffsetDeleteResponse:
-    """Return the error response of OffsetDelete."""
+    """Return the group coordinator's error response to OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
 def join_group_error(
     request: GroupRequest[JoinGroupRequest], refusal: Refused
 ) -> JoinGroupResponse:
-    """Return the error response of JoinGroup.
+    """Return the group coordinator's error response to JoinGroup.
 
     It names no member for a consumer group, nor for UNKNOWN_SERVER_ERROR, as in Kafka.
     """
@@ -165,16 +169,16 @@ def join_group_error(
 def sync_group_error(
     _request: GroupRequest[SyncGroupRequest], refusal: Refused
 ) -> SyncGroupResponse:
-    """Return the error response of SyncGroup."""
+    """Return the group coordinator's error response to SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
 def heartbeat_error(
     _request: GroupRequest[HeartbeatRequest], refusal: Refused
 ) -> HeartbeatResponse:
-    """Return the error response of Heartbeat; NONE while the coordinator loads.
+    """Return the group coordinator's error response to Heartbeat.
 
-    Members go on with their assignment instead of rejoining.
+    It is NONE while the coordinator loads: members go on with their assignment and do not rejoin.
     """
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
@@ -183,14 +187,14 @@ def heartbeat_error(
 def leave_group_error(
     _request: GroupRequest[LeaveGroupRequest], refusal: Refused
 ) -> LeaveGroupResponse:
-    """Return the error response of LeaveGroup."""
+    """Return the group coordinator's error response to LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
 def describe_groups_error(
     request: GroupRequest[DescribeGroupsRequest], refusal: Refused
 ) -> DescribeGroupsResponse:
-    """Return the error response of DescribeGroups: the error stands at every group."""
+    """Return the group coordinator's error response to DescribeGroups, at every group."""
     code, why = int(refusal.code), refusal.why if request.version >= 6 else None
     groups = (
         DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why)

@@ -89,6 +89,7 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
         for topic_id, requested in existing
         if _metadata_fits(turn, requested)
     )
+    # If no partition exists, Kafka does not ask the group at all.
     commit_error = _commit_error(turn.ledger, request, fitting) if existing else Code.NONE
     # As in Kafka, only a commit that passes the group's checks counts as a heartbeat.
     if existing and commit_error is Code.NONE:
@@ -146,6 +147,7 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
     group = ledger.groups.get(group_id)
     if group is not None:
         group.check_commit(claim)
+    # A simple group exists, so it is the member that does not.
     elif claim.epoch >= 0 and group_id in ledger.offsets:
         raise Refused(
             Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {claim.member_id!r}."
@@ -167,12 +169,14 @@ def _commit_partition(
         return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= requested.partition_index < topic.partitions:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
+    # Behind the test of the partition, as in Kafka: what does not exist is reported as that.
     if commit_error is not Code.NONE:
         return commit_error
     if not _metadata_fits(turn, requested):
         return Code.OFFSET_METADATA_TOO_LARGE
     metadata = requested.committed_metadata or ""
     now_ms, retention_ms = turn.now.wall_ms, request.body.retention_time_ms
+    # Versions 2 to 4 may name a retention time; KIP-211 removed it.
     if retention_ms == -1:
         value = OffsetCommitValue(
             offset=requested.committed_offset,
@@ -268,6 +272,7 @@ def _committed_topics(
     """Yield everything that the group has committed, as an OffsetFetch of `version` names it."""
     for name, partitions in sorted(committed.items()):
         topic = topics.named(name)
+        # From version 10 on topics are named by id, and a deleted topic has none.
         if version < 10 or topic is not None:
             topic_id = NO_TOPIC_ID if topic is None else topic.id
             yield OffsetFetchRequestTopics(
@@ -371,6 +376,7 @@ def delete_group_offsets(turn: Turn, group_id: str) -> None:
 def delete_topic_offsets(turn: Turn, topic: str) -> None:
     """Delete every group's committed offsets of a topic that was deleted."""
     for group_id, topics in sorted(turn.ledger.offsets.items()):
+        # Or a topic that is created again under the name would begin at the old one's offsets.
         if topic in topics:
             turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))
 

@@ -45,34 +45,35 @@ class Append:
 
 def fits_in_key(text: str) -> bool:
     """Return whether the key of a record can hold the string."""
+    # A character takes at most four bytes of UTF-8, so ordinary names are not encoded for the test.
     return 4 * len(text) <= MAX_STRING_BYTES or len(text.encode()) <= MAX_STRING_BYTES
 
 
 def offset_commit(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
 ) -> CoordinatorRecord:
-    """Return the record of one committed offset."""
+    """Return the OffsetCommit record of one offset that a group has committed."""
     return CoordinatorRecord(
         OffsetCommitKey(group=group_id, topic=topic, partition=partition), value
     )
 
 
 def classic_group(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:
-    """Return the record of a classic group's last generation."""
+    """Return the GroupMetadata record of a classic group's last generation; None deletes it."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id), value)
 
 
 def member_metadata(
     group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
 ) -> CoordinatorRecord:
-    """Return the record of a member's metadata."""
+    """Return the ConsumerGroupMemberMetadata record of a consumer group's member."""
     return CoordinatorRecord(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value
     )
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Return the record of the group's epoch and of the hash of its subscribed topics."""
+    """Return the ConsumerGroupMetadata record: a consumer group's epoch, its topics' hash."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
 
@@ -80,7 +81,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 def target_assignment(
     group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]
 ) -> CoordinatorRecord:
-    """Return the record of a member's target assignment."""
+    """Return the ConsumerGroupTargetAssignmentMember record of a consumer group's member."""
     topics = tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in parts
@@ -92,7 +93,7 @@ def target_assignment(
 
 
 def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> CoordinatorRecord:
-    """Return the record of the group epoch for which the target assignments were computed."""
+    """Return the ConsumerGroupTargetAssignmentMetadata record, with the assignment epoch."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=wall_ms
     )
@@ -102,14 +103,14 @@ def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> CoordinatorReco
 def current_assignment(
     group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
 ) -> CoordinatorRecord:
-    """Return the record of a member's current assignment."""
+    """Return the ConsumerGroupCurrentMemberAssignment record of a consumer group's member."""
     return CoordinatorRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value
     )
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord, ...]:
-    """Return the records that delete a member, in Kafka's order."""
+    """Return the tombstones that delete a member of a consumer group, in Kafka's order."""
     return (
         CoordinatorRecord(
             ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
@@ -124,8 +125,10 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord,
 
 
 def group_tombstones(group_id: str) -> tuple[CoordinatorRecord, ...]:
-    """Return the records that delete a consumer group without members."""
+    """Return the tombstones that delete a consumer group without members."""
     return (
+        # No tombstone of record 4, which Kafka writes as well: this coordinator never wrote one
+        # (KIP-1101).
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
     )

@@ -99,6 +99,8 @@ def apply_classic_group(
     """
     group = ledger.classic_group_or_none(key.group)
     if value is None:
+        # The tombstone is that of a classic group only. An upgrade leaves it in the log beside the
+        # records of the consumer group with the same id.
         if group is not None:
             del ledger.groups[key.group]
         return
@@ -109,7 +111,10 @@ def apply_classic_group(
 
 
 def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
-    """Return the value with copies of the bytes, which may be views of a request's frame."""
+    """Return a classic group's saved value with copies of its bytes, so that it can be kept.
+
+    A record that was just written has views of the request's buffer, which is reused.
+    """
     if all(
         isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes)
         for member in value.members
@@ -160,6 +165,8 @@ def apply_member_metadata(
         saved = _consumer_group(ledger, key.group_id).saved
         member = _member(saved, key.member_id)
         _count_metadata(saved, member, -1)
+        # Before the new id is set: a member that joins with another instance id gives the old one
+        # up. Kafka keeps both until a restart, so nobody can use the old one.
         _release_instance(saved, member)
         member.metadata = value
         _count_metadata(saved, member, 1)
@@ -173,6 +180,8 @@ def apply_member_metadata(
     _count_metadata(saved, member, -1)
     _count_stable(saved, member, -1)
     _release_instance(saved, member)
+    # A compacted log may lack the tombstone of the current assignment, so the units are freed here,
+    # too.
     saved.owners.release(member.member_id, member.units())
     del saved.members[member.member_id]
 
@@ -211,11 +220,14 @@ def apply_current_assignment(
     value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
     """Set the current assignment of a member; a tombstone leaves it with none, and at no epoch."""
+    # The member may be gone already: its tombstone must not create it again.
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
     saved = _consumer_group(ledger, key.group_id).saved
     member = _member(saved, key.member_id)
     _count_stable(saved, member, -1)
+    # Both lists as a whole (KAFKA-16147): applied one by one, a unit that goes straight from
+    # pending revocation back to assigned would end up free.
     saved.owners.release(member.member_id, member.units())
     if value is None:
         member.epoch, member.previous_epoch, member.state = -1, -1, MemberState.STABLE
@@ -284,6 +296,7 @@ def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, s
 
 def _count(counts: dict[Any, int], name: Any, step: int) -> None:
     counts[name] = counts.get(name, 0) + step
+    # The keys themselves mean something: those of `subscriber_counts` are the subscribed topics.
     if not counts[name]:
         del counts[name]
 

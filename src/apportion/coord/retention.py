@@ -42,6 +42,7 @@ def expire_offsets(turn: Turn, key: Key) -> None:
         if budget <= 0:
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
+        # The group itself counts: a million groups without offsets are work as well.
         budget -= 1 + sum(map(len, turn.ledger.offsets.get(group_id, {}).values()))
         if not _delete_expired(turn, group_id):
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
@@ -61,6 +62,7 @@ def _delete_expired(turn: Turn, group_id: str) -> bool:
     if len(expired) == OFFSETS_PER_STEP:
         return False
     group = turn.ledger.groups.get(group_id)
+    # As in Kafka: nothing else ever deletes a group that its members have left.
     if group is not None and group.is_empty() and group_id not in turn.ledger.offsets:
         turn.emit_all(group.tombstones())
     return True
@@ -81,8 +83,10 @@ def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommi
         if group is None
         else group.expirable_since_ms_or_none(topic, value.commit_timestamp)
     )
+    # Before the explicit time: offsets that members need never expire (KIP-211).
     if since_ms is None:
         return False
+    # Of OffsetCommit 2 to 4, or of a log that an old Kafka wrote.
     if value.expire_timestamp >= 0:
         return turn.now.wall_ms >= value.expire_timestamp
     return turn.now.wall_ms - since_ms >= turn.settings.offsets_retention_minutes * MINUTE_MS

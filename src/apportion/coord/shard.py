@@ -159,6 +159,7 @@ class Shard:
         """Begin to serve: the log has been read to its end. Every member gets its full timeouts."""
         self._is_loaded = True
         turn = self._turn(now)
+        # Copied: what runs here may write records, and `apply_*` may then replace a group.
         for group in list(self.ledger.groups.values()):
             ON_LOADED[group.__class__](turn, group)
         retention.arm(turn)
@@ -180,6 +181,8 @@ class Shard:
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)
             case Gone(tickets):
+                # The groups are not told: a member whose connection closed stays until its session
+                # ends, as in Kafka.
                 for ticket in tickets:
                     self._parked.pop(ticket, None)
         return turn.close()
@@ -200,6 +203,8 @@ class Shard:
             )
             handler(turn, request)
         except Refused as refusal:
+            # A refused request changes nothing. Its client would retry against a state that it
+            # helped to make.
             assert not turn.has_written, (
                 f"{request_class.__name__} was refused after it had written: {refusal}"
             )
@@ -213,6 +218,8 @@ class Shard:
         before, self.topics = self.topics, topics
         turn.topics = topics
         if self.ledger.offsets:
+            # By id: a topic that was deleted and created again at once keeps its name, and must
+            # lose its offsets.
             for name in [topic.name for topic in before if topics.with_id(topic.id) is None]:
                 offsets.delete_topic_offsets(turn, name)
 

@@ -1,4 +1,4 @@
-"""Drives a machine on an asyncio loop: flushes on one thread, one timer for all deadlines.
+"""Drives a state machine on an asyncio loop: flushes on one thread, one timer for all deadlines.
 
 For the broker: `server/server.py` drives its node with it. Steps run on the loop; only waiting for
 the disk leaves it.
@@ -59,7 +59,7 @@ class LoopDriver:
         self._stopped = False
 
     def post(self, event: Any) -> None:
-        """Step the machine over `event` and perform its actions."""
+        """Step the driven state machine over `event`, and perform its actions on the event loop."""
         if self._stopped:
             return
         moment = now()
@@ -102,6 +102,7 @@ class LoopDriver:
         self._thread.shutdown()
 
     def _set_timer(self, wake_ms: int) -> None:
+        """Set the event loop's one timer to the machine's next deadline, in monotonic ms."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = wake_ms
@@ -111,10 +112,12 @@ class LoopDriver:
         )
 
     def _wake(self) -> None:
+        """Step the machine over a Tick, as the timer has run out."""
         self._timer = None
         self.post(Tick())
 
     def _flush(self, flush: Flush) -> None:
+        """Begin a flush of the broker's files on the flush thread."""
         self._flushing = future = self._loop.run_in_executor(self._thread, self._sync, flush.paths)
         future.add_done_callback(lambda done: self._flushed(flush, done.exception()))
 

@@ -1,4 +1,4 @@
-"""Drives a machine on a daemon thread, and its blocking calls on others.
+"""Drives a state machine on a daemon thread, and its blocking calls on others.
 
 `ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and
 performs at once every action that does not block; an action that has to wait for a broker becomes
@@ -21,7 +21,7 @@ BlockingCall = Callable[[], E]
 
 
 class ThreadDriver(Generic[E, A]):
-    """A machine on a thread of its own.
+    """Drives a state machine on a thread of its own.
 
     perform: performs one action on the machine's thread and returns None, or returns a call that
     blocks and then returns an event.
@@ -49,7 +49,7 @@ class ThreadDriver(Generic[E, A]):
         self._calls: SimpleQueue[BlockingCall[E] | None] = SimpleQueue()  # None: one thread ends
 
     def start(self, name: str) -> None:
-        """Start the threads; they end with `stop` or with the process."""
+        """Start the thread driver's threads; they end with `stop` or with the process."""
         for suffix, loop in (
             ("", self._step_until_stopped),
             *(("-calls", self._make_calls),) * self._concurrent_calls,
@@ -59,7 +59,7 @@ class ThreadDriver(Generic[E, A]):
             ).start()
 
     def post(self, event: E) -> None:
-        """Queue an event for the machine; events are stepped in the order in which they came."""
+        """Queue an event for the driven state machine, from any thread; order is kept."""
         self._events.put(event)
 
     def stop(self) -> None:
@@ -69,6 +69,7 @@ class ThreadDriver(Generic[E, A]):
             self._calls.put(None)
 
     def _run(self, loop: Callable[[], None]) -> None:
+        """Run one of the two loops on its thread; what it raises ends all threads of the driver."""
         try:
             loop()
         except BaseException as error:
@@ -76,6 +77,10 @@ class ThreadDriver(Generic[E, A]):
             self._on_crash(error)
 
     def _step_until_stopped(self) -> None:
+        """Step the driven state machine for every event or due deadline; the driver's first thread.
+
+        Blocking calls are queued for the threads that run `_make_calls`.
+        """
         while True:
             wake_at_ms = self._machine.wake_at()
             wait_s = None if wake_at_ms is None else max(0.0, (wake_at_ms - now().mono_ms) / 1000)
@@ -93,5 +98,6 @@ class ThreadDriver(Generic[E, A]):
             self._after_step()
 
     def _make_calls(self) -> None:
+        """Make the machine's blocking calls, on the driver's other threads; post the results."""
         while (call := self._calls.get()) is not None:
             self.post(call())

@@ -60,7 +60,7 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assign
 
 
 def to_wire(owned: Assignment) -> tuple[TopicPartitions, ...]:
-    """Return the partitions as a ConsumerGroupHeartbeat request reports them."""
+    """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
     by_topic: dict[TopicId, list[int]] = {}
     for topic_id, partition in owned:
         by_topic.setdefault(topic_id, []).append(partition)

@@ -32,14 +32,17 @@ ErrorResponse = Callable[[Any, int, Code], Any]
 
 
 def error_response(arrived: Arrived, code: Code) -> Any:
-    """Return the response to `arrived` in which everything failed with `code`.
+    """Return the response to a request of any API in which everything failed with `code`.
 
-    Returns None where no response is expected (Produce with acks 0). A group's request, or the
-    search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members
-    do not understand: they would give up for good.
+    Called by the node where no handler answers: its step raised, or the disk refused the flush.
+    Returns None where no response is expected (Produce with acks 0, by `ERROR_RESPONSES`). The APIs
+    of groups, and FindCoordinator, get COORDINATOR_NOT_AVAILABLE instead of KAFKA_STORAGE_ERROR,
+    which members do not understand: they would give up for good.
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest
+    # Seed 93 of tests/sim/seeds.txt: a member that was answered so while it looked for its
+    # coordinator gave up for good.
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in GROUP_ERROR_RESPONSES:
@@ -53,6 +56,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
 def _produce(
     request: produce.ProduceRequest, _version: int, code: Code
 ) -> produce.ProduceResponse | None:
+    # A producer would take a response for that of a later request.
     if request.acks == 0:
         return None
     return produce.ProduceResponse(
@@ -73,6 +77,8 @@ def _produce(
 
 
 def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.FetchResponse:
+    # From version 7 on the response has an error of its own; before that each partition has to say
+    # it.
     if version >= 7:
         return fetch.FetchResponse(error_code=code)
     return fetch.FetchResponse(

@@ -137,6 +137,7 @@ class Node:
         elif type(event) is Flushed:
             self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
+            # Before all others, which would build on writes that are lost.
             units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
             units.append(UnitOfWork(None, self._drop_tickets, event))
@@ -147,6 +148,7 @@ class Node:
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
+            # One at a time: what one deadline does may put off another that is due (seed 96).
             for key in self._broker.deadlines.take_due(now.mono_ms):
                 self._run(
                     UnitOfWork(
@@ -194,6 +196,7 @@ class Node:
             for request in (own_request, *self._sender.requests_of_unit())
             if request is not None
         }
+        # Before the rollback, whose own replies have to leave.
         self._sender.retract(failed)
         if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
@@ -232,7 +235,12 @@ class Node:
         self._sender.actions.append(Reply(request.ticket, error_response(request, code)))
 
     def _arm_periodic(self, now: Instant) -> None:
-        """Arm the periodic deadlines that are not armed."""
+        """Arm the node's periodic deadlines that are not armed.
+
+        Called at its start, after a failed step, and after FAILURES. They are the expiry of
+        producer states, the retention check, and, while there are any, the log lines about failed
+        steps that were only counted.
+        """
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
         self._expiry.arm_if_needed(now)
@@ -240,6 +248,7 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
+        """Run the queued units of work of the node."""
         while self._units:
             self._run(self._units.popleft(), now)
 
@@ -264,6 +273,7 @@ class Node:
         answer = handler(self._broker, event, now)
         if answer is not None:
             self._sender.send_when_durable(
+                # A response may tell of a topic, so it waits for the metadata log as well.
                 max(answer.flush_seq, self._broker.topic_service.flush_seq),
                 PendingReply(event.ticket, answer.body, event),
             )
@@ -291,6 +301,7 @@ class Node:
         self._sender.actions += self._coordinators.notes()
         self._sender.actions += self._cleaner.notes() + self._expiry.notes()
         if (
+            # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines
             and (flush := broker.flush_gate.flush_or_none()) is not None
         ):
@@ -303,7 +314,11 @@ class Node:
         self._coordinators.update_topics(index, now)
 
     def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
-        """Answer a delayed fetch if its partitions now have enough."""
+        """Answer a delayed Fetch if its partitions now have its min_bytes; else it goes on waiting.
+
+        `DelayedFetches` lists as `ready` those whose partitions were appended to. The request is
+        gone if it was answered at its max_wait, or if its client has disconnected.
+        """
         self._broker.delayed_fetches.ready.pop(ticket)
         request = self._broker.delayed_fetches.request_or_none(ticket)
         if request is not None and (result := fetch.FetchResult(self._broker, request)).is_complete:
@@ -349,10 +364,14 @@ class Node:
             self._stop_waiting(ticket)
 
     def _flushed(self, flush_seq: int) -> None:
-        """Queue what follows a successful flush: readers see the writes, then replies leave."""
+        """Queue what follows a successful flush: consumers see the writes, then replies leave.
+
+        Each is a unit of work of its own, so that a failure in one undoes nothing of the others.
+        """
         flushed, replies = self._broker.flush_gate.flushed(flush_seq)
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
+        # Last: a producer that was told of its record must find it when it reads.
         self._units += (UnitOfWork(reply.request, self._release_reply, reply) for reply in replies)
 
     def _make_visible(self, files: FlushedFiles, now: Instant) -> None:

@@ -60,6 +60,8 @@ class Partition:
             last_offset=base_offset + header.last_offset_delta,
             max_timestamp_ms=header.max_timestamp_ms,
         )
+        # After the log, because a DiskError must leave the producer states as they were: the
+        # producer sends the same sequence numbers again.
         self.producers.appended(header, base_offset, now_ms)
         self.flush_seq = self.flush_gate.wrote(self)
         return base_offset
@@ -99,6 +101,8 @@ class Partition:
         A segment that held nothing else takes no more batches.
         """
         self.flush_gate.begin_write(self)
+        # The segment that is written is never deleted, because its name and its end determine the
+        # next offset (decision 35). So an empty one takes its place.
         if offset == self.log.next_offset:
             self.log.roll_segment()
         self.delete_before(offset)
@@ -117,6 +121,8 @@ class Partition:
         max_bytes: the first batch may exceed it.
         Errors: OFFSET_OUT_OF_RANGE.
         """
+        # Up to the log's end: between the high watermark and the end there are records, they are
+        # only not on the disk yet.
         if not self.start_offset <= offset <= self.log.next_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -131,12 +137,15 @@ class Partition:
 
         `on_flushed` makes their present ends visible.
         """
+        # Now, not in `on_flushed`: what is appended while the disk syncs belongs to the next flush.
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
     def on_flushed(self) -> None:
         """Show readers what was written before the last `unsynced_paths`; hide what was deleted."""
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
+        # Files go only when the new start is durable (decision 35): a crash could otherwise bring
+        # back a start whose records are gone.
         self.log.delete_before(self.start_offset)
 
     def savepoint(self) -> tuple[int, int]:
@@ -149,6 +158,7 @@ class Partition:
         Readers see what they saw before.
         """
         self.log = self.log.truncated(*savepoint)
+        # Or a batch that was cut away would be taken for stored when its producer sends it again.
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
@@ -202,7 +212,7 @@ class Partitions:
         return iter(list(self._open.values()))
 
     def of(self, topic: Topic, index: int) -> Partition:
-        """Return the partition, and open it if needed; a log that was never written is empty."""
+        """Return the broker's partition, and open its log if needed; one never written is empty."""
         opened = self._open.get((topic.id, index))
         if opened is None:
             log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
@@ -219,12 +229,13 @@ class Partitions:
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def delete_logs(self, topic: Topic) -> None:
-        """Close and delete the topic's logs.
+        """Close and delete the logs of a topic, for DeleteTopics.
 
         Files that the disk refuses to delete go at the next start.
         """
         deleted = [self._open.pop(key) for key in list(self._open) if key[0] == topic.id]
         for partition in deleted:
+            # A flush would otherwise sync files that are gone.
             self._flush_gate.forget(partition)
         with suppress(DiskError):
             for partition in deleted:
@@ -232,10 +243,13 @@ class Partitions:
             self._disk.delete(topic_directory(topic.id.hex()))
 
     def delete_unknown(self, topics: Topics) -> None:
-        """Delete the logs of all topics but these, at a start of the broker."""
+        """Delete the logs of all topics but these, at a start of the broker.
+
+        A deletion that a crash has interrupted ends here.
+        """
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
-                self._delete_tree(topic_directory(name))
+                self._delete_topic_directory(topic_directory(name))
 
     def is_empty(self) -> bool:
         """Return whether the disk has no log of any topic."""
@@ -248,13 +262,17 @@ class Partitions:
             self.make_directory(topic)
             for index in self.written_indexes(topic):
                 partition = self.of(topic, index)
+                # From the log, because there is no snapshot of producers: a batch that is repeated
+                # after a crash must still be recognised (KIP-98).
                 partition.remember_producers(producers_since_ms)
                 self._flush_gate.wrote(partition)
 
     def _topic_directories(self) -> list[str]:
+        """Return the names of the topics' directories on the disk: their topic ids in hex."""
         return [name for name in self._disk.list_dir(TOPICS) if fullmatch("[0-9a-f]{32}", name)]
 
-    def _delete_tree(self, directory: str) -> None:
+    def _delete_topic_directory(self, directory: str) -> None:
+        """Delete a topic's directory, in which each partition's log is one more directory."""
         for log in self._disk.list_dir(directory):
             for name in self._disk.list_dir(f"{directory}/{log}"):
                 self._disk.delete(f"{directory}/{log}/{name}")

@@ -167,7 +167,10 @@ class BrokerSettings:
 
     @property
     def retention_ms(self) -> int:
-        """The `retention.ms` of topics that have none of their own; -1 for ever."""
+        """The broker's `retention.ms` for topics that have none of their own; -1 for ever.
+
+        As in Kafka, log.retention.ms goes before minutes, and minutes before hours.
+        """
         if self.log_retention_ms is not None:
             return max(self.log_retention_ms, -1)
         if self.log_retention_minutes is not None:

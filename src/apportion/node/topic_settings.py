@@ -62,7 +62,9 @@ MAX_QUOTED = 80  # characters of a wrong value in an error message
 
 
 def check_settings(settings: Mapping[str, str | None]) -> None:
-    """Refuse settings of a new topic that are unknown, have no or a wrong value, or no effect here.
+    """Refuse a topic's settings that are unknown, have no or a wrong value, or no effect here.
+
+    For CreateTopics.
 
     Errors: INVALID_CONFIG.
     """
@@ -87,8 +89,11 @@ def check_settings(settings: Mapping[str, str | None]) -> None:
 
 
 def _check_unsupported(name: str, value: str) -> None:
-    """Refuse a value other than the default for a setting that has no effect here."""
-    default, _, missing = UNSUPPORTED[name]
+    """Refuse a topic's setting that this broker does not implement, unless it has Kafka's default.
+
+    Errors: INVALID_CONFIG, naming the missing feature.
+    """
+    default, _type, missing = UNSUPPORTED[name]
     if value.strip() != default:
         expected = f"its default, {default}" if default else "empty"
         raise Refused(
@@ -97,7 +102,7 @@ def _check_unsupported(name: str, value: str) -> None:
 
 
 def _expected_or_none(name: str, value: str) -> str | None:
-    """Return in words what the setting's values are; None if `value` is one of them."""
+    """Return in words what the values of a topic's setting are; None if `value` is one of them."""
     if name in MINIMUMS:
         maximum = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
         is_valid = (

@@ -91,13 +91,14 @@ class EmbeddedBroker:
         self.close()
 
     def close(self) -> None:
-        """Stop the broker: everything written is durable, and a directory of its own is deleted.
+        """Stop the embedded broker: all writes are durable, and a temporary directory is deleted.
 
         Does nothing if the broker has stopped.
         """
         if self._loop is not None and self._server is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(self._server.end)
+        # The directory may be deleted only after the broker has closed its files.
         self._thread.join()
         self._delete_temporary_directory()
 
@@ -114,14 +115,17 @@ class EmbeddedBroker:
             self._started.set()
 
     async def _serve(self) -> None:
+        """Start the embedded broker's server, and run it until `close`, on the broker's thread."""
         self._loop = asyncio.get_running_loop()
         self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
         self.bootstrap = f"{host}:{port}"
+        # After the address is set: __init__ reads it as soon as this event is.
         self._started.set()
         await server.run_until_ended()
 
     def _raise_failure(self) -> None:
+        """Raise in the user's thread what made the start of the embedded broker fail, if it did."""
         if self._failure is not None:
             self._thread.join()
             self._delete_temporary_directory()

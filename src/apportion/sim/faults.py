@@ -14,7 +14,7 @@ US_PER_MS = 1_000
 
 
 def inject(cluster: SimulatedCluster, fault: Fault) -> None:
-    """Inject the fault now."""
+    """Inject the fault into the simulated cluster now, by the table of fault kinds."""
     cluster.simulation.write_trace("world", str(fault))
     INJECTORS[fault.kind](cluster, fault, Random(fault.twist))
 
@@ -31,6 +31,7 @@ def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     if rng.random() < 0.5:
         crash()
     else:
+        # In the middle of a flush: replies wait for it, and none of them may be sent any more.
         cluster.broker.crash_in_flush = crash
 
 
@@ -126,8 +127,9 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
-    """Start a query with another sink, except where topics are recreated.
+    """Fault "stray": start a query with another sink in the simulated workers' group.
 
+    Not where topics are recreated.
     A group whose topics are all new has no committed offset, so any sink may claim it.
     """
     if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):

@@ -68,7 +68,7 @@ class RunTotals(NamedTuple):
     crashes: int = 0
 
     def plus(self, outcome: Outcome) -> "RunTotals":
-        """Return the totals with one more history."""
+        """Return the totals with the history of one more simulated seed."""
         return RunTotals(
             self.seeds + 1,
             self.steps + outcome.steps,
@@ -92,14 +92,15 @@ class RunTotals(NamedTuple):
 
 
 def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
-    """Return the outcome of a seed that could not be played to its end."""
+    """Return the outcome of a seed whose simulation was not played to its end, as a broken law."""
     return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Violation(law, 0, why))
 
 
 def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
-    """Play one seed.
+    """Play the simulated scenario that is drawn from one seed, and return its outcome.
 
-    An exception of the simulator itself becomes a broken law, so that other seeds go on.
+    Called in a process of the pool, and by tasks of a Spark job (`spark/seeds.py`). An exception of
+    the code under test or of the simulator itself breaks LAW_NO_DEFECT, so that other seeds go on.
     """
     try:
         return play(draw.scenario(seed))
@@ -181,7 +182,7 @@ class _SeedProcess:
         self.assign_seed(seed)
 
     def assign_seed(self, seed: int) -> None:
-        """Give the process a seed to play; a dead one shows in `outcome_or_none`."""
+        """Give the process a seed to simulate; a dead process shows in `outcome_or_none`."""
         self._seed = seed
         self.until_s = monotonic() + (self._seed_timeout_s if self._started else SEED_TIMEOUT_S)
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -219,12 +220,13 @@ class _SeedProcess:
         )
 
     def end(self) -> None:
-        """End the process."""
+        """End the process of the pool, which has no seed left, or is dead or stuck."""
         self.pipe.close()
         self._process.terminate()
         self._process.join(JOIN_TIMEOUT_S)
 
     def _end(self) -> str:
+        """Return in words how the process of the pool ended."""
         code = self._process.exitcode
         return (
             f"was killed by signal {-code}"

@@ -24,12 +24,13 @@ from apportion.member.batch.span import Span, topic_id_bytes, topic_id_text
 from apportion.topics import TopicIdPartition
 
 STALE_S = 7 * 24 * 3600  # older files are of queries that were never started again
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 log = logging.getLogger("apportion.spark")
 
 
 class NoPrivateDirectory(RuntimeError):
-    """The directory for the reports cannot be used by this user alone.
+    """The directory through which Spark queries hand over reports is not this user's alone.
 
     It is another user's, other users may write there, or this user may not.
     """
@@ -43,8 +44,9 @@ def write_report(
     has_records: bool = False,
     rewind: Mapping[TopicIdPartition, int] | None = None,
 ) -> None:
-    """Write the report of the writer to `sink` about the batch `span`, replacing its earlier one.
+    """Write the report of a query's writer to `sink` about one micro-batch, for the query's source.
 
+    It replaces the writer's earlier one. span: the offset ranges of the micro-batch.
     adopt: the writer takes over the group. has_records: the table has fences of the group.
     rewind: by partition, the offset where the source is to go on instead of at the end of `span`.
     """
@@ -71,7 +73,7 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file at once, so that the source never reads half a report."""
+    """Replace a report file at once, so that the query's source never reads half a report."""
     draft = path.with_suffix(f".{os.getpid()}.draft")
     with draft.open("w") as file:
         file.write(text)
@@ -82,7 +84,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def read_reports(span: Span) -> WriterReport:
-    """Return the reports of all writers about exactly this span, merged into one."""
+    """Return the reports of all writers of a query about exactly this span, merged into one.
+
+    Called by the query's source when Spark asks it for the next micro-batch.
+    """
     reports = list(_read_valid_reports(span))
     rewind: dict[TopicIdPartition, int] = {}
     for report in reports:
@@ -100,52 +105,62 @@ def read_reports(span: Span) -> WriterReport:
 
 
 def delete_reports(span: Span) -> None:
-    """Delete the reports for the source that planned `span`."""
+    """Delete the writers' reports for the query whose source planned `span`."""
     for path in _report_files(span):
         path.unlink(missing_ok=True)
 
 
 def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
-    """Yield the reports about exactly this span, skipping files that cannot be read."""
+    """Yield the writers' reports about exactly this span, skipping files that cannot be read."""
     for path in _report_files(span):
         try:
             report = {} if path.suffix == ".draft" else json.loads(path.read_text())
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
+        # An older report is of a batch that Spark has committed, or of an attempt that planned
+        # another span.
         if isinstance(report, dict) and report.get("batch") == _digest(span.canonical_json()):
             yield report
 
 
 def _report_files(span: Span) -> list[Path]:
-    """Return the report files of the source that planned `span`.
+    """Return the files with writers' reports for the query whose source planned `span`.
 
     There are none where the directory does not exist or cannot be read.
     """
     try:
-        return sorted(_require_private(_directory_path()).glob(f"{_digest(span.id)}.*"))
+        # Also here, before reading: a report steers where the source goes on, so another user must
+        # not be able to write one.
+        return sorted(_require_private_directory(_directory_path()).glob(f"{_digest(span.id)}.*"))
     except OSError:
         return []
 
 
 def _create_directory() -> Path:
-    """Return the directory for the reports, creating it on first use."""
+    """Return the directory through which queries hand over reports, creating it on first use."""
     path = _directory_path()
     path.mkdir(mode=0o700, exist_ok=True)
-    return _require_private(path)
+    return _require_private_directory(path)
 
 
 def _directory_path() -> Path:
     return Path(tempfile.gettempdir()) / f"apportion-{os.getuid()}"
 
 
-def _require_private(path: Path) -> Path:
-    """Return the path. Raises NoPrivateDirectory unless only this user may write there.
+def _require_private_directory(path: Path) -> Path:
+    """Return the path of the directory through which a Spark query's writer hands over reports.
 
-    The directory has a predictable name in a shared place: another user could have made it.
+    Raises NoPrivateDirectory unless only this user may write there: the directory has a predictable
+    name in the shared temporary directory, so another user could have made it. Others may read.
     """
+    # lstat and not stat: a symbolic link made by another user must not be followed.
     status = path.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != os.getuid()
+        or status.st_mode & WRITABLE_BY_OTHERS
+    ):
         raise NoPrivateDirectory(
             f"{path} must be a directory of this user in which nobody else may write: remove it"
         )
@@ -153,6 +168,7 @@ def _require_private(path: Path) -> Path:
 
 
 def _remove_stale(directory: Path) -> None:
+    """Delete report files of Spark queries that were not started again for STALE_S."""
     for path in directory.iterdir():
         try:
             if time() - path.stat().st_mtime > STALE_S:

@@ -32,9 +32,10 @@ class SourceReading(NamedTuple):
 
 
 def execution_of(frame: DataFrame) -> Any:
-    """Return the JVM StreamExecution whose foreachBatch was given `frame`.
+    """Return the JVM StreamExecution of the Spark query whose foreachBatch was given `frame`.
 
-    Raises RuntimeError outside of a query.
+    For the Delta writer, which reads from it what the query's sources have planned. Raises
+    RuntimeError outside of a query, and under Spark Connect, which has no JVM in reach.
     """
     spark = frame.sparkSession
     try:
@@ -63,6 +64,7 @@ def readings(execution: Any) -> list[SourceReading]:
 
     Raises ValueError if there is none.
     """
+    # The end offsets of the batch that is running: Spark sets them before it plans the batch.
     offsets = execution.availableOffsets()
     leaves = execution.logicalPlan().collectLeaves()
     sources = []

@@ -52,6 +52,8 @@ class TableAttempt:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
             _create_table(path, options, schema)
+            # Opened once more instead of used: two creations at the same moment may both succeed,
+            # the later one replacing the schema.
             raise CommitConflict(f"the table {path} is new") from None
         if columns := table.metadata().partition_columns:
             raise TypeError(
@@ -59,12 +61,16 @@ class TableAttempt:
                 "writer makes a file for each Kafka "
                 "partition: write to a table that is not partitioned"
             )
+        # An append with a wider schema succeeds in delta-rs and loses the new column without a
+        # word.
         missing = _missing_columns(table, schema)
         if missing:
             try:
                 table.alter.add_columns(missing)
             except CommitFailedError as error:
                 raise CommitConflict(str(error)) from error
+            # The object is at the version before the change, so this attempt ends and the next one
+            # sees it.
             raise CommitConflict("columns were added")
         return cls(table)
 
@@ -82,20 +88,20 @@ class TableAttempt:
             return None
 
     def fence_or_none(self, app_id: str) -> int | None:
-        """Return the fence of the partition that `app_id` names.
+        """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.
 
         None if no batch of it was ever committed here.
         """
         return self._table.transaction_version(app_id)
 
     def paths(self) -> dict[str, None]:
-        """Return the paths of the files that this snapshot refers to, as keys."""
+        """Return the paths of the files to which this snapshot of the table refers, as keys."""
         return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
 
     def commit(
         self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema
     ) -> None:
-        """Commit files and fences, all or nothing.
+        """Commit files and fences to the Delta table, all or nothing.
 
         fences: by app id. Raises CommitConflict where a fence has moved since the snapshot. After
         any other error it is unknown whether the commit was made.
@@ -105,9 +111,13 @@ class TableAttempt:
             AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files
         ]
         properties = CommitProperties(
+            # Without last_updated: with a retention set for transactions, dated fences would be
+            # dropped from the log.
             app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()]
         )
         try:
+            # Through the object that the fences were read from. A commit by the table's path
+            # succeeds even where they have moved.
             self._table.create_write_transaction(
                 adds, "append", Schema.from_arrow(schema), commit_properties=properties
             )
@@ -116,7 +126,7 @@ class TableAttempt:
 
 
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """Create the table.
+    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
     Raises ValueError where the directory has other files: they could be taken for the table's.
     """
@@ -177,7 +187,7 @@ def _unusable_path(path: str, why: str | None) -> OSError:
 
 
 def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
-    """Return the columns of `schema` that the table lacks, as Delta fields."""
+    """Return the columns of a batch's `schema` that the Delta table lacks, as Delta fields."""
     table_types = {field.name: field.type for field in table.schema().fields}
     missing = []
     for field in Schema.from_arrow(schema).fields:

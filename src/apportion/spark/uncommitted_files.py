@@ -29,10 +29,10 @@ class UncommittedFiles:
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = frame
         self._files = files
-        self._written: list[WrittenFile] | None = None
+        self._written: list[WrittenFile] | None = None  # None: not written yet
 
     def fit_to_fences(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
-        """Return files with exactly the batch's rows at or above the floors of `windows`.
+        """Return part files with exactly the batch's rows at or above the floors of `windows`.
 
         The first call writes all of them; later calls, after a conflict, adapt what was written.
         """
@@ -52,6 +52,7 @@ class UncommittedFiles:
             )
             keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
         kept = {file.path for file in keep}
+        # After the rewrite: if that fails, the old files are still there for `discard` to delete.
         remove_part_files(files, [file.path for file in self._written if file.path not in kept])
         self._written = keep
         return keep
@@ -66,7 +67,11 @@ class UncommittedFiles:
             self._written = [file for file in self._written if file.path not in committed]
 
     def discard(self) -> list[WrittenFile]:
-        """Delete the files; return the empty list of files that are left."""
+        """Delete the part files of a batch that the Delta writer will not commit, and forget them.
+
+        Called if the batch fails or is in the table already. Returns the empty list, as the files
+        to commit.
+        """
         remove_part_files(self._files, [file.path for file in self._written or ()])
         self._written = []
         return self._written

@@ -59,7 +59,7 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return whether more than DIRTY_RATIO of the closed segments was never cleaned.
+    """Return whether more than DIRTY_RATIO of a log's closed segments was never cleaned.
 
     Only those that end before `before_offset` count.
     """
@@ -89,11 +89,15 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
     try:
         yield from _copy_retained(segments, cleaned, is_retained)
         log.prepare_replacement(segments, cleaned)
+        # The content before the name: a file that was renamed unsynced may be torn after a loss of
+        # power.
         yield CleanerPause.FLUSH
         log.replace_segments(segments, cleaned)
     except (DiskError, Damaged):
         log.discard_segment(cleaned)
         raise
+    # The name before the deletions: a crash could otherwise undo the rename when the old files are
+    # gone.
     yield CleanerPause.FLUSH
     # leftovers stay then, and the next start reads the new segment and drops them
     with suppress(DiskError):
@@ -111,6 +115,7 @@ def _build_offset_map(
     segments: list[Segment] = []
     read_bytes = 0
     for segment in closed:
+        # The rest is for the next cleaning: the map has to fit into memory.
         if len(last) >= MAX_KEYS:
             break
         segments.append(segment)
@@ -138,6 +143,8 @@ def _copy_retained(
                     retained.append(record)
                     retained_bytes += len(record.key or b"") + len(record.value or b"")
             covered_offsets = last_offset - cleaned.next_offset
+            # Batches may be empty, but cover every offset: a reader must find a batch for any
+            # offset that it asks for.
             if retained_bytes >= BATCH_BYTES or covered_offsets >= MAX_BATCH_OFFSETS:
                 _append_batch(cleaned, retained, last_offset)
                 retained, retained_bytes = [], 0
@@ -150,7 +157,11 @@ def _copy_retained(
 
 
 def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
-    """Append a batch with these records to `cleaned`; it covers the offsets to `last_offset`."""
+    """Append the retained records as one batch to the cleaned segment, during log compaction.
+
+    The batch covers all offsets up to `last_offset`, also those of dropped records; it may have no
+    record at all. Its records may come from several batches.
+    """
     base_offset = cleaned.next_offset
     batch = encode_records(
         retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset
@@ -161,7 +172,7 @@ def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
-    """Yield records, last offset and size in bytes of every batch.
+    """Yield records, last offset and size in bytes of every batch of a segment to clean.
 
     Errors: Damaged for bytes that are no batch, and for a transactional batch.
     """

@@ -34,6 +34,7 @@ OPEN_FILES = 192
 SYNCS_AT_ONCE = 8
 """How many files are synced at the same time."""
 
+# It leaves out the time of the change, which nobody reads. Not every system has it.
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -85,6 +86,7 @@ class RealDisk:
         except OSError as error:
             raise DiskError("lock the directory", self.root, error) from error
         try:
+            # The lock ends with the process, so a broker that was killed leaves none behind.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
@@ -119,6 +121,7 @@ class RealDisk:
                     f"append {len(data)} bytes to", self._absolute_path(path), error
                 ) from error
             finally:
+                # After an error, too: what was written before it stands in the file.
                 file.size_bytes = max(file.size_bytes, at)
 
     def resize(self, path: str, size_bytes: int) -> None:
@@ -133,6 +136,7 @@ class RealDisk:
                     f"give {size_bytes} bytes to", self._absolute_path(path), error
                 ) from error
             file.size_bytes = size_bytes
+            # To read a map beyond the end of its file would end the process (SIGBUS).
             if len(file.map) > size_bytes:
                 file.map = memoryview(b"")
 
@@ -232,6 +236,7 @@ class RealDisk:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(SYNCS_AT_ONCE, "sync")
         running = [self._pool.submit(self._sync, path) for path in waiting]
+        # All of them, before an error is raised: no sync may go on when its flush has failed.
         wait(running)
         for sync in running:
             sync.result()
@@ -247,9 +252,11 @@ class RealDisk:
     def _sync(self, path: str) -> None:
         """Sync one file or directory, in a thread of the pool."""
         with self._lock:
+            # Before the sync: a change that comes while it runs is not covered.
             change = self._changed.get(path, 0)
             # its descriptor has seen every write, so it also reports every lost one
             file = self._open.get(path)
+            # A descriptor of its own, because another thread may close the file meanwhile.
             fd = os.dup(file.fd) if file else -1
         try:
             if fd < 0:
@@ -295,6 +302,8 @@ class RealDisk:
             idle = [
                 other
                 for other in self._open
+                # A file with unsynced writes stays open: only its own descriptor reports a write
+                # that was lost later.
                 if self._changed.get(other) in (None, self._synced.get(other))
             ]
             for other in idle[: len(self._open) + 1 - self._limit]:

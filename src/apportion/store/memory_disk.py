@@ -1,6 +1,6 @@
-"""A disk in memory that can lose its unsynced content.
+"""A disk in memory that can lose its unsynced content: `MemoryDisk`, an implementation of `Disk`.
 
-For tests, the simulator and a broker without a directory.
+For tests, the simulator and a broker without a directory. "Synced" means what fsync means.
 """
 
 from collections.abc import Iterable
@@ -10,19 +10,26 @@ from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
 
 
 class _Content:
-    """A file in memory: its content now (`buffer`) and what a crash would leave (`durable`)."""
+    """One file of the disk in memory: its content now, and what a crash would leave of it.
+
+    buffer: what readers see, in its first `size_bytes`; it is longer, to grow rarely. durable: the
+    content at the last sync. dirty_from: below this byte the two are equal. synced: nothing was
+    written since the last sync (whether the file's name is durable, `MemoryDisk` knows).
+    """
 
     __slots__ = ("buffer", "dirty_from", "durable", "size_bytes", "synced")
 
     def __init__(self, durable: bytes = b"") -> None:
+        """Begin empty, or with the content that the simulated crash has left."""
         # replaced by a larger one and never resized, because views of it may be alive
         self.buffer = bytearray(durable)
         self.size_bytes = len(durable)
         self.durable = bytearray(durable)
-        self.dirty_from = self.size_bytes  # below this byte, `durable` equals `buffer`
+        self.dirty_from = self.size_bytes
         self.synced = False
 
     def write(self, at: int, data: Buffer) -> None:
+        """Write to the file in memory at a byte position; a gap before it is filled with zeros."""
         end = at + len(data)
         if end > self.size_bytes:
             self.resize(end)
@@ -30,6 +37,7 @@ class _Content:
         self.dirty_from, self.synced = min(self.dirty_from, at), False
 
     def resize(self, size_bytes: int) -> None:
+        """Cut the file in memory, or extend it with zeros."""
         if size_bytes > len(self.buffer):
             larger = bytearray(max(size_bytes, 2 * len(self.buffer)))
             larger[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
@@ -42,10 +50,15 @@ class _Content:
         self.size_bytes = size_bytes
 
     def sync(self) -> None:
+        """Make the file's content survive a simulated crash, as fsync does."""
         self.durable[self.dirty_from :] = memoryview(self.buffer)[self.dirty_from : self.size_bytes]
         self.dirty_from, self.synced = self.size_bytes, True
 
     def after_crash(self, tear_bytes: int) -> bytes:
+        """Return what a simulated crash leaves of the file.
+
+        tear_bytes: how many bytes of the unsynced part had reached the disk.
+        """
         torn = min(self.dirty_from + tear_bytes, self.size_bytes)
         return bytes(memoryview(self.buffer)[:torn]) + bytes(self.durable[torn:])
 
@@ -59,16 +72,17 @@ class MemoryDisk:
     def __init__(self) -> None:
         self.free_bytes: int | None = None
         self._names: dict[str, _Content | None] = {}  # None is a directory
-        self._durable: dict[str, _Content | None] = {}
+        self._durable: dict[str, _Content | None] = {}  # the names that a crash leaves
 
     def crash(self, tear_bytes: int | None = None) -> "MemoryDisk":
-        """Return the disk as a start would find it after a loss of power.
+        """Return the disk in memory as a broker's start would find it after a loss of power.
 
         tear_bytes: None leaves only what was synced, bytes and names. A number: all names survive,
         and this many bytes of what changed in each file since its last sync.
         """
         crashed = MemoryDisk()
         names = self._durable if tear_bytes is None else self._names
+        # Sorted, so that a directory comes before what is in it.
         for path, content in sorted(names.items()):
             parent = parent_of(path)
             if parent != ROOT and parent not in crashed._names:
@@ -78,7 +92,7 @@ class MemoryDisk:
         return crashed
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write bytes at a position of the file."""
+        """Write bytes to a file of the disk in memory, at a byte position."""
         # A full disk takes what fits and then raises, as a file system does.
         content = self._file(path, create=True)
         if self.free_bytes is not None:
@@ -92,11 +106,11 @@ class MemoryDisk:
         content.write(at, data)
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Set the size of the file."""
+        """Set the size of a file of the disk in memory."""
         self._file(path, create=True).resize(size_bytes)
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return bytes of the file without a copy."""
+        """Return bytes `start` to `end` of a file of the disk in memory, without a copy."""
         content = self._file(path)
         if end > content.size_bytes:
             raise DiskError(
@@ -107,40 +121,41 @@ class MemoryDisk:
         return memoryview(content.buffer).toreadonly()[start:end]
 
     def size(self, path: str) -> int:
-        """Return the size of the file; 0 if there is none."""
+        """Return the size of a file of the disk in memory; 0 if there is none."""
         content = self._names.get(path)
         return 0 if content is None else content.size_bytes
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in the directory."""
+        """Return the sorted names in a directory of the disk in memory."""
         return tuple(
             sorted(name.rpartition("/")[2] for name in self._names if parent_of(name) == path)
         )
 
     def make_dir(self, path: str) -> None:
-        """Create the directory if it is missing."""
+        """Create a directory on the disk in memory if it is missing."""
         self._names.setdefault(path, None)
 
     def delete(self, path: str) -> None:
-        """Delete the file or empty directory."""
+        """Delete a file or an empty directory of the disk in memory."""
         self._names.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename the file atomically."""
+        """Rename a file of the disk in memory, atomically."""
         self._names[new] = self._file(old)
         del self._names[old]
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace the file as a whole."""
+        """Create or replace a file of the disk in memory as a whole."""
         self._names.pop(path, None)
         self.append(path, 0, data)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make files and directories durable."""
+        """Make files, and the names in directories, survive a simulated crash, as fsync does."""
         for path in paths:
             content = self._names.get(path)
             if content is not None:
                 content.sync()
+            # Names become durable with their directory, not with the files, as POSIX has it.
             elif path == ROOT or path in self._names:
                 durable = {
                     name: old for name, old in self._durable.items() if parent_of(name) != path
@@ -150,7 +165,7 @@ class MemoryDisk:
                 }
 
     def is_synced(self, path: str) -> bool:
-        """Return whether the file was synced since its last change."""
+        """Return whether a file of the disk in memory was synced since its last change."""
         content = self._names.get(path)
         return content is not None and content.synced
 

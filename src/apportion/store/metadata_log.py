@@ -40,28 +40,31 @@ class MetadataLog:
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
-        """Replay the file, or begin with an empty one; cut off a half-written last line.
+        """Open the broker's metadata log: replay it, and cut off a half-written last line.
+
+        Called at a start of the broker. Without a file the log begins empty.
 
         Errors: Damaged, with file and line, if a line that cannot be read has readable lines behind
         it.
         """
-        catalog = cls(disk)
+        metadata_log = cls(disk)
         size = disk.size(PATH)
-        for number, end, change in _lines(bytes(disk.view(PATH, 0, size)) if size else b""):
+        for number, end, change in _valid_lines(bytes(disk.view(PATH, 0, size)) if size else b""):
             apply = APPLY.get(change.get("change"))
+            # A newer version wrote it. To skip it might lose a topic.
             if apply is None:
                 raise Damaged(
                     f"{PATH}, line {number}: a change that this version does not know: "
                     f"{change.get('change')!r}"
                 )
-            apply(catalog, change)
-            catalog._size_bytes = end
-        catalog.truncated_bytes = size - catalog._size_bytes
-        if catalog.truncated_bytes:
-            disk.resize(PATH, catalog._size_bytes)
-        if size:  # what was read back may be in the memory of the machine only
-            catalog._unsynced = {PATH: None, ROOT: None}
-        return catalog
+            apply(metadata_log, change)
+            metadata_log._size_bytes = end
+        metadata_log.truncated_bytes = size - metadata_log._size_bytes
+        if metadata_log.truncated_bytes:
+            disk.resize(PATH, metadata_log._size_bytes)
+        if size:  # what was read back may be in the operating system's cache only
+            metadata_log._unsynced = {PATH: None, ROOT: None}
+        return metadata_log
 
     @property
     def topics(self) -> Topics:
@@ -140,6 +143,7 @@ class MetadataLog:
         """
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
+        # Versions only grow, or an older state could be taken for one that a reader knows already.
         catalog._version += self._version
         return catalog
 
@@ -153,6 +157,7 @@ class MetadataLog:
             with suppress(DiskError):
                 self._disk.resize(PATH, self._size_bytes)
             raise
+        # The first line creates the file, and a new name is durable only with its directory.
         self._unsynced |= {PATH: None} if self._size_bytes else {PATH: None, ROOT: None}
         self._size_bytes += len(line)
         APPLY[change["change"]](self, change)
@@ -193,8 +198,10 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
 }
 
 
-def _lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
-    """Yield number, end and change of every line up to the last one that is whole and right.
+def _valid_lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
+    """Yield number, end position and change of the metadata log's lines, for its replay.
+
+    Lines at the end that are torn or corrupt are left out, and cut off by the caller.
 
     Errors: Damaged if a line that cannot be read has readable lines behind it.
     """
@@ -204,6 +211,7 @@ def _lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
         crc, _, text = line.partition(b" ")
         if crc != b"%08x" % crc32c(text):
             unreadable = unreadable or number
+        # A crash tears only the end. Bytes that changed in the middle would silently lose a topic.
         elif unreadable:
             raise Damaged(f"{PATH}, line {unreadable}: cannot be read, though later lines can")
         else:

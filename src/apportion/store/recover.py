@@ -76,6 +76,8 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if base_offset in below_start or (before is not None and base_offset < before.next_offset):
             log.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
+            # Behind a torn segment a gap is what a crash leaves; behind a sealed one a file was
+            # removed by hand.
             if before not in log.unsealed:
                 raise Damaged(
                     f"{segment.path}: the log before it ends at offset "
@@ -88,6 +90,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
             )
             log.segments.append(segment)
             log.unsealed.append(segment)
+        # The size alone: to read a sealed segment is what the seal is there to avoid (decision 8).
         elif disk.size(segment.path) != segment.size_bytes:
             size = disk.size(segment.path)
             raise Damaged(
@@ -138,6 +141,7 @@ def _delete_segment(disk: Disk, segment: Segment) -> int:
     """Delete the segment; return its size without zeros at the end."""
     size = disk.size(segment.path)
     truncated_bytes = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
+    # The seal first: alone, it would be believed for the next file of that name.
     disk.delete(segment.seal_path)
     disk.delete(segment.path)
     return truncated_bytes

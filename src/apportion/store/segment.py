@@ -151,6 +151,7 @@ class Segment:
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
         """Return whether a batch of this size and largest timestamp belongs into a new segment."""
+        # An empty segment takes a batch of any size, or a large one would never find a segment.
         if self._finished or not self.size_bytes:
             return self._finished
         # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old
@@ -212,6 +213,7 @@ class Segment:
         The file must be durable.
         """
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
+        # Not synced: if a crash loses or tears it, the next start reads the segment instead.
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
         self._index_or_none = None  # from now on the index is read from the disk
 
@@ -222,11 +224,13 @@ class Segment:
 
     def unseal(self) -> None:
         """Delete the seal: the next start reads the file, whatever it holds by then."""
+        # Into memory first, because it is read from the seal.
         self._index_or_none = self.index
         self._disk.delete(self.seal_path)
 
     def delete(self) -> None:
         """Delete the seal first, then the file."""
+        # Alone, a seal would be believed for the next file of that name.
         self._disk.delete(self.seal_path)
         self._disk.delete(self.path)
 

@@ -47,7 +47,7 @@ def resume(suspended: list[psutil.Process]) -> None:
 
 
 def kill_host(pid: int) -> int:
-    """Kill all processes of the host at one instant, and return their number.
+    """Kill a lost host for a test: all processes under `pid`, at one instant; return their number.
 
     They are suspended first: a process that outlives the others for a moment could notice that they
     are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.

@@ -245,7 +245,10 @@ def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]
 
 
 def java_program() -> str:
-    """Return the path of the `java` of JAVA_HOME, else of the PATH. Raises KafkaMissing."""
+    """Return the path of the `java` that runs Apache Kafka: of JAVA_HOME, else of the PATH.
+
+    Raises KafkaMissing.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     program = shutil.which(java)

@@ -119,7 +119,11 @@ class _Reader(CodecFunctionBuilder):
         self.add("new = object.__new__")
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
-        """Read the run with one struct, or one byte by its index."""
+        """Generate the code that reads a run of adjacent fixed-size fields with one struct.
+
+        codes: their struct codes. expressions: the targets of the assignment. A single unsigned
+        byte is read by its index, which is faster.
+        """
         if codes == "B":
             self.append_unflushed(f"{expressions[0]} = b[p]; p += 1")
         else:
@@ -130,7 +134,7 @@ class _Reader(CodecFunctionBuilder):
             )
 
     def structure(self, cls: Any, target: str) -> None:
-        """Read a new value of `cls` into `target`."""
+        """Generate the code that reads a new value of the message class `cls` into `target`."""
         self.append_unflushed(f"{target} = new({self.bind(cls)})")
         for field in cls.__fields__:
             if field.tag is not None or not field.is_in(self.version):
@@ -157,7 +161,11 @@ class _Reader(CodecFunctionBuilder):
             self.run_of_bytes(field, target)
 
     def nested(self, field: Field, target: str) -> None:
-        """Read another message, or null, into `target`."""
+        """Generate the code that reads a nested struct, or null, into `target`.
+
+        A nullable struct begins with a byte: 1 before a value; null is another one for a tagged
+        field.
+        """
         inner = self.fresh_name("o")
         if not field.is_nullable(self.version):
             self.structure(field.element, inner)

@@ -39,6 +39,7 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
     group = turn.ledger.classic_group_or_none(group_id)
     if group is not None:
         return described_members(group, operations)
+    # As in Kafka, so that a tool can describe what ListGroups lists.
     if group_id in turn.ledger.offsets and group_id not in turn.ledger.groups:
         return DescribedGroup(
             group_id=group_id,
@@ -47,6 +48,7 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
         )
     code, why = (
         (Code.GROUP_ID_NOT_FOUND, f"There is no classic group {group_id}.")
+        # KIP-1043. Older tools expect a group in state Dead, without an error.
         if version >= 6
         else (Code.NONE, None)
     )

@@ -18,6 +18,9 @@ def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
             supporters[name] = supporters.get(name, 0) + 1
     votes: dict[str, int] = {}
     for ballot in ballots:
+        # Never without a result: JoinGroup admits no member that shares no protocol with all
+        # others.
         favourite = next(name for name in ballot if supporters[name] == len(ballots))
         votes[favourite] = votes.get(favourite, 0) + 1
+    # Kafka leaves a tie to a hash table. By name, the same members always choose the same protocol.
     return min(votes, key=lambda name: (-votes[name], name))

@@ -21,9 +21,13 @@ def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
+    # Also while a rebalance waits for the member: the rebalance timeout, not its session, says how
+    # late it may join.
     arm_session(turn, group, member)
     code = (
         Code.REBALANCE_IN_PROGRESS
+        # In CompletingRebalance the answer is NONE, as in Kafka: the member has joined, and syncs
+        # next.
         if group.live.state is ClassicGroupState.PREPARING_REBALANCE
         else Code.NONE
     )

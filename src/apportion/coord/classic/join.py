@@ -31,6 +31,7 @@ NEW_MEMBER_TIMEOUT_MS = 300_000
 """The session timeout of a new member that waits for its first generation, as in Kafka: it cannot
 heartbeat yet.
 """
+# Kafka has no bound. But any client may ask for ids, and each costs memory for a session timeout.
 MAX_PENDING_JOINS = 10_000
 MIN_PENDING_JOINS = 100
 """Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
@@ -46,11 +47,17 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     body = request.body
+    # Before the group is looked up, as in Kafka: a wrong session timeout is reported for a missing
+    # group, too.
     check_request(request, turn.settings)
     group = turn.ledger.classic_group_or_none(body.group_id)
     if group is None:
+        # Before `create_group`: a refused request must leave no empty group behind, as it does in
+        # Kafka.
         check_first_join(request)
         join_without_id(turn, create_group(turn, body.group_id), request)
+    # Kafka's order: capacity before protocols and member id. A late member of a full group has to
+    # be removed, whatever it sends.
     elif not has_room_for(group, body.member_id, turn.settings.group_max_size):
         reject_joiner(turn, group, request)
     else:
@@ -118,6 +125,7 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
     if live.state is ClassicGroupState.EMPTY:
         check_has_protocol(body)
     elif body.protocol_type != live.protocol_type or not any(
+        # Counters, because every member of a large group joins for every generation.
         live.protocol_counts.get(protocol.name, 0) == len(live.members)
         for protocol in body.protocols
     ):
@@ -140,6 +148,7 @@ def check_has_protocol(body: JoinGroupRequest) -> None:
 def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     """Create an empty classic group at generation 0, and save it."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
+    # As in Kafka, a record of generation 0: the group has to survive a load.
     turn.emit(records.classic_group(group_id, value))
     group = turn.ledger.classic_group_or_none(group_id)
     assert group is not None, f"group {group_id} was just made"
@@ -156,6 +165,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGro
     if member is not None:
         remove_member(turn, group, member)
     remove_pending_member(turn, group, request.body.member_id)
+    # Kafka lets the others wait until the rebalance timeout, though no member is missing any more.
     rebalance.complete_join_if_all_joined(turn, group)
     turn.reply(request.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", request.version))
 
@@ -166,6 +176,7 @@ def join_without_id(
     """Handle a JoinGroup without a member id: a new member, or a static member that restarted."""
     instance_id = request.body.group_instance_id
     replaced_id = None if instance_id is None else group.live.instances.get(instance_id)
+    # KIP-345: in a classic group the last process to join with an instance id wins.
     if replaced_id is not None:
         join_as_static_member(turn, group, replaced_id, request)
         return
@@ -222,6 +233,7 @@ def add_member(
     # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
+    # Before the rebalance: `all_joined` has to count this member.
     park_join(turn, group, member, request)
     rebalance.arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
     rebalance.prepare_or_complete_join(turn, group)
@@ -235,6 +247,7 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
     """
     body, live = request.body, group.live
     if body.member_id in live.pending_joins:
+        # Kafka calls this an illegal state: a static member never gets a pending id.
         if body.group_instance_id is not None:
             raise Refused(
                 Code.UNKNOWN_SERVER_ERROR,
@@ -285,11 +298,15 @@ def replace_static_member(
     """
     live = group.live
     led_by = live.leader
+    # Now, because no later event would answer them: the old id is in no generation any more.
     fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, old.member_id)
     turn.deadlines.disarm((SESSION, group.group_id, old.member_id))
     new.assignment = old.assignment
     live.replace(old, new)
     rebalance.arm_session(turn, group, new)
+    # Only the protocol counts, as in Kafka; the leader sees a changed subscription at the next
+    # rebalance. The record names the new id, or a crash would give the instance back to the old
+    # one.
     if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
         turn.emit(group.to_record())
         turn.reply(request.ticket, static_member_response(group, new, led_by, request.version))
@@ -350,6 +367,7 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
     """Return the protocols of a JoinGroup, each once, copied out of the frame that they came in."""
     metadata: dict[str, bytes] = {}
     for protocol in body.protocols:
+        # Kafka counts a name that is offered twice wrongly, and may never answer the join.
         if protocol.name not in metadata:
             metadata[protocol.name] = bytes(protocol.metadata)
     return tuple(metadata.items())

@@ -29,9 +29,12 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     group = turn.ledger.classic_group_or_none(body.group_id)
     leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     codes = [
+        # As in Kafka, an unknown group is an error of each member, not of the response (from
+        # version 3 on).
         Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, identity)
         for identity in leaving
     ]
+    # Once for the whole request, as in Kafka: a batch of removals costs one rebalance.
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
     turn.reply(request.ticket, leave_response(request.version, leaving, codes))
@@ -43,8 +46,11 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
     It may be named by member id, by group instance id or by both.
     """
     member_id, instance_id = identity.member_id, identity.group_instance_id
+    # KIP-345: an administrator removes an instance without knowing its member id.
     if not member_id and instance_id is not None:
         member_id = group.live.instances.get(instance_id, "")
+    # The client gave up between its two joins (KIP-394). While its id is pending, the others wait
+    # for it.
     if member_id in group.live.pending_joins:
         remove_pending_member(turn, group, member_id)
         return Code.NONE

@@ -93,6 +93,7 @@ class ClassicGroupLiveState:
 
     def __init__(self) -> None:
         self.state = ClassicGroupState.EMPTY
+        # Dead at birth, as in Kafka: EMPTY would mean that the initial delay owns the rebalance.
         self.previous_state = ClassicGroupState.DEAD
         self.state_since_ms = -1  # the wall time of the last change of state
         self.generation = 0
@@ -147,6 +148,8 @@ class ClassicGroupLiveState:
         ):
             del self.instances[member.instance_id]
         self.pending_syncs.pop(member.member_id, None)
+        # Kafka takes any member, by the order of a hash table. The oldest makes every run
+        # repeatable.
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
@@ -160,6 +163,8 @@ class ClassicGroupLiveState:
         self.add(new)
         if was_leader:
             self.leader = new.member_id
+        # The successor has to sync. In Kafka the old id stays pending, and costs a rebalance when
+        # it has not synced in time.
         if has_pending_sync:
             self.pending_syncs[new.member_id] = None
 
@@ -189,6 +194,9 @@ class ClassicGroupLiveState:
 
     def capture_metadata(self) -> None:
         """Keep the members' metadata as of the start of a generation, whatever they send later."""
+        # OffsetDelete and the expiry of offsets ask for the topics of the generation, not for those
+        # of a member that has sent its next JoinGroup already. They are decoded on the first such
+        # question.
         self.generation_metadata = tuple(
             member.metadata(self.protocol) for member in self.members.values()
         )

@@ -49,6 +49,8 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     Members that waited for an assignment get REBALANCE_IN_PROGRESS for their SyncGroup.
     """
     live = group.live
+    # As in Kafka, the generation ends without an assignment, so that nobody can be given one of it
+    # later.
     if live.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
@@ -56,17 +58,24 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
             if member.sync_ticket is not None:
                 arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
+    # The deadline SYNC of this generation must not remove members of the next one, which have a
+    # whole rebalance timeout again.
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
+    # Before the transition: afterwards EMPTY is only the previous state.
     was_empty = live.state is ClassicGroupState.EMPTY
     live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now.wall_ms)
     if was_empty:
+        # The members of an application start one after the other. Without the delay each of them
+        # would cost a rebalance.
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
         live.has_newcomers, live.initial_delay_left_ms = (
             False,
             max(live.rebalance_timeout_ms() - delay_ms, 0),
         )
         _arm_deadline(turn, JOIN, group, delay_ms)
+    # The JoinGroup that causes the rebalance is parked already; in a group of one nobody else is
+    # missing.
     elif live.all_joined():
         complete_join(turn, group)
     else:
@@ -80,6 +89,7 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
     """
     live = group.live
     if (
+        # As in Kafka, the timer of the initial delay alone completes the first rebalance.
         live.state is ClassicGroupState.PREPARING_REBALANCE
         and live.previous_state is not ClassicGroupState.EMPTY
         and live.all_joined()
@@ -102,11 +112,15 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
         [
             member
             for member in live.members.values()
+            # KIP-345: a static member may be restarting, and keeps its place until its session
+            # ends.
             if member.join_ticket is None and member.instance_id is None
         ],
         "join",
     )
     leader = live.members.get(live.leader or "")
+    # Only a member with a parked JoinGroup can be told that it leads. Kafka takes any such member,
+    # by the order of a hash table; the first by age makes every run repeatable.
     if leader is None or leader.join_ticket is None:
         leader = next(
             (member for member in live.members.values() if member.join_ticket is not None), None
@@ -115,19 +129,28 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
         live.leader = None if leader is None else leader.member_id
+    # After the late members are gone: the protocols that they lack no longer matter.
     live.protocol = None if leader is None else live.select_protocol()
     live.start_generation()
     if leader is None:
         live.transition_to(ClassicGroupState.EMPTY, turn.now.wall_ms)
+        # No SyncGroup will save this generation. The record also holds the time from which the
+        # retention of the offsets counts (KIP-211).
         turn.emit(group.to_record())
         return
     live.transition_to(ClassicGroupState.COMPLETING_REBALANCE, turn.now.wall_ms)
+    # Once, and for the leader alone: a list for every member would grow with the square of the
+    # group.
     members = members_for_leader(live)
     for member in live.members.values():
         complete_pending_join(turn, live, member, members if member is leader else ())
+        # From here on a waiting member counts as alive, and its own session timeout replaces the
+        # five minutes of a new one.
         member.is_new = False
         arm_session(turn, group, member)
         live.pending_syncs[member.member_id] = None
+    # Heartbeats alone would keep a member that never sends SyncGroup, and nobody would read its
+    # partitions.
     _arm_deadline(turn, SYNC, group, live.rebalance_timeout_ms())
 
 
@@ -145,6 +168,8 @@ def expire_join(turn: Turn, key: Key) -> None:
     The first rebalance of a group instead waits again if members have joined since it last waited.
     """
     group = turn.ledger.classic_group_or_none(key[1])
+    # A deadline tests its precondition again: an event of the same moment may have ended the
+    # rebalance.
     if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
         return
     live = group.live
@@ -168,6 +193,8 @@ def expire_sync(turn: Turn, key: Key) -> None:
     """Remove the members without a SyncGroup in time (deadline SYNC), and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (
+        # Stable, too: the leader has synced, others may not have. A rebalance that has begun since
+        # has its own deadline.
         ClassicGroupState.COMPLETING_REBALANCE,
         ClassicGroupState.STABLE,
     ):

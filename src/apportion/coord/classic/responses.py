@@ -20,7 +20,10 @@ def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
     return tuple(
         JoinGroupResponseMember(
             member_id=member.member_id,
+            # KIP-345: assignors order members by instance id first, so a restart moves no
+            # partition.
             group_instance_id=member.instance_id,
+            # Of the chosen protocol only: the leader runs just this assignor.
             metadata=member.metadata(live.protocol),
         )
         for member in live.members.values()

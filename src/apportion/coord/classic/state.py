@@ -73,6 +73,7 @@ class ClassicGroup:
         True as well if a subscription cannot be decoded, since it may name the topic.
         """
         live = self.live
+        # Connect's workers, for example: their metadata names no topics.
         if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
         if live.subscribed_topics is NOT_DECODED:
@@ -89,11 +90,14 @@ class ClassicGroup:
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
             return (
+                # KIP-211: the retention counts from the moment at which the last member was gone. A
+                # group without a protocol type never had members.
                 live.state_since_ms
                 if live.protocol_type and live.state_since_ms >= 0
                 else committed_ms
             )
         if (
+            # As in Kafka only in Stable: during a rebalance the subscriptions are changing.
             live.state is ClassicGroupState.STABLE
             and live.protocol_type == CONSUMER_PROTOCOL_TYPE
             and not self.subscribes_to(topic)
@@ -108,8 +112,11 @@ class ClassicGroup:
         REBALANCE_IN_PROGRESS.
         """
         live = self.live
+        # A consumer without a subscription, or a tool that resets offsets.
         if claim.epoch < 0 and live.state is ClassicGroupState.EMPTY:
             return
+        # Any of the three is the claim of a member, and has to be true. Members may commit in
+        # PreparingRebalance: that is when they give up partitions.
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
             self.checked_member(claim.member_id, claim.instance_id)
             self.check_generation(claim.epoch)
@@ -118,6 +125,8 @@ class ClassicGroup:
                 Code.UNKNOWN_MEMBER_ID,
                 f"Group {self.group_id} has members, so only they may commit.",
             )
+        # The leader is about to assign this member's partitions to others. A commit now could set
+        # the offset of their next owner back.
         if live.state is ClassicGroupState.COMPLETING_REBALANCE:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
@@ -129,6 +138,8 @@ class ClassicGroup:
 
         Errors: NON_EMPTY_GROUP.
         """
+        # Which topics these members read cannot be known, so every offset may be in use (as in
+        # Kafka).
         if not self.is_empty() and self.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise Refused(Code.NON_EMPTY_GROUP)
 
@@ -153,6 +164,9 @@ class ClassicGroup:
 
         Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
         """
+        # The instance id first, as in Kafka: FENCED_INSTANCE_ID ends a client, UNKNOWN_MEMBER_ID
+        # makes it join again. Two processes with one instance id would otherwise replace each other
+        # for ever.
         if instance_id is not None:
             current_id = self.live.instances.get(instance_id)
             if current_id is None:
@@ -243,7 +257,11 @@ class ClassicGroup:
             member.protocols = ((saved.protocol or "", bytes(saved_member.subscription)),)
             member.assignment = bytes(saved_member.assignment)
             live.add(member)
+        # After the members: `add` made the first one the leader. A group that comes from a
+        # downgrade has none.
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
+        # Only these two are ever saved, because a generation is saved with its assignment or
+        # without members.
         live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
         live.capture_metadata()
 

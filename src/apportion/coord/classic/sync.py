@@ -29,6 +29,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     body = request.body
+    # KIP-559: from version 5 on a proxy may rely on both.
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
@@ -36,11 +37,14 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         )
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
+    # Kafka's order: the generation before the protocol, because another generation may have another
+    # protocol.
     group.check_generation(body.generation_id)
     live = group.live
     check_protocol(group, body)
     if live.state is ClassicGroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
+    # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
     has_synced(turn, group, member)
     if live.state is ClassicGroupState.STABLE:
         arm_session(turn, group, member)
@@ -48,7 +52,9 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         return
     # of an earlier request on another connection
     fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
+    # The leader's request is parked like the others, so `store_assignment` has one way to answer.
     member.sync_ticket = turn.park(request)
+    # Assignments in a follower's SyncGroup are ignored, as in Kafka.
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
 
@@ -95,6 +101,7 @@ def store_assignment(
             f"group {group.group_id} is not saved: the metadata and assignments of its members "
             f"are more than {MAX_GROUP_BYTES} bytes",
         )
+        # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
@@ -107,6 +114,7 @@ def store_assignment(
     live.transition_to(ClassicGroupState.STABLE, turn.now.wall_ms)
     turn.emit(group.to_record())
     for member in live.members.values():
+        # A member that has not sent SyncGroup was free to heartbeat: its session goes on.
         if member.sync_ticket is not None:
             complete_pending_sync(turn, live, member)
             arm_session(turn, group, member)

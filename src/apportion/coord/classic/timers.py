@@ -20,6 +20,8 @@ def expire_session(turn: Turn, key: Key) -> None:
     group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         return
+    # A pending id holds up an open rebalance (`all_joined`), so the others may go on without it
+    # now.
     if member_id in group.live.pending_joins:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
@@ -50,8 +52,11 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
     comes from a consumer group and whose generation nobody assigned.
     """
     group.restore()
+    # The time for which the broker was down does not count: no member could heartbeat.
     for member in group.live.members.values():
         rebalance.arm_session(turn, group, member)
+    # The setting was lowered. As in Kafka, all join again, and JoinGroup refuses those that are too
+    # many.
     if len(group.live.members) > turn.settings.group_max_size:
         turn.note(
             "info",
@@ -68,6 +73,7 @@ def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
 
     For a group that is about to be replaced or deleted.
     """
+    # No deadline may stay behind: it would fire for the next group with this id.
     for member in group.live.members.values():
         fail_pending_requests(turn, group, member, code, member.member_id)
         turn.deadlines.disarm((SESSION, group.group_id, member.member_id))

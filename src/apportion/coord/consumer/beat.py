@@ -47,6 +47,7 @@ def merge_metadata(
 ) -> ConsumerGroupMemberMetadataValue:
     """Return the member's metadata after a heartbeat; the same object if nothing has changed."""
     if (
+        # A steady heartbeat sends none of these fields, and ends here without a new value.
         beat.topics is None
         and beat.instance_id in (None, metadata.instance_id)
         and beat.rack_id in (None, metadata.rack_id)
@@ -65,6 +66,7 @@ def merge_metadata(
         client_host=beat.caller.host,
         subscribed_topic_names=metadata.subscribed_topic_names
         if beat.topics is None
+        # Sorted and each once: the same topics in another order are no change, and bump no epoch.
         else tuple(sorted(dict.fromkeys(beat.topics))),
         subscribed_topic_regex=metadata.subscribed_topic_regex,
         rebalance_timeout_ms=metadata.rebalance_timeout_ms

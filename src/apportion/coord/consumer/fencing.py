@@ -25,6 +25,8 @@ class AdmittedMember(NamedTuple):
 
 def is_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     """Return whether the unit may not be assigned to the member, because another member has it."""
+    # Owners are compared by member id. Kafka stores the owner's epoch, by which two members at one
+    # epoch cannot be told apart.
     owner = group.saved.owners.owner_or_none(unit)
     return owner is not None and owner != member_id
 
@@ -47,6 +49,7 @@ def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
 
     In that case the last to join wins, as in KIP-345.
     """
+    # The classic client has no way to leave temporarily, so nobody could ever release the instance.
     return member.is_classic or beat.classic is not None
 
 
@@ -68,6 +71,8 @@ def may_use_previous_epoch(
     return (
         epoch == member.previous_epoch
         and owned is not None
+        # As in Kafka, units pending revocation do not count: the member would go on using them
+        # without knowing that it has to give them up.
         and owned.issubset(member.assigned.units.tolist())
     )
 
@@ -77,6 +82,8 @@ def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int
 
     It may join, or name its own epoch or, after a missed response, its previous one.
     """
+    # Kafka 4.2 and newer: a known member may join again at any time. Older brokers fence it,
+    # although its only fault may be a lost response.
     if epoch in (JOINING, member.epoch):
         return True
     return epoch < member.epoch and may_use_previous_epoch(member, epoch, owned)
@@ -102,6 +109,8 @@ def admit(
         if beat.epoch != JOINING:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
         return AdmittedMember(None, None)
+    # Kafka's order: before the instance id is looked up, so a full group refuses a static member
+    # that returns under a new member id.
     if not has_room(group, beat.member_id, limit):
         raise group_full_error(beat.group_id, limit)
     admission = (
@@ -141,11 +150,15 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
     if static_member is None:
         if beat.epoch != JOINING:
             raise unknown_member_error(beat)
+        # A known member may take an instance id when it joins again.
         return AdmittedMember(group.saved.members.get(beat.member_id), None)
     if beat.epoch != JOINING:
         if not is_same_member(static_member, beat.member_id):
             raise fenced_instance_error(beat)
         return AdmittedMember(static_member, None)
+    # KIP-848 refuses the newcomer, the reverse of KIP-345: the running process still uses its
+    # partitions, and does not have to join for a new generation in which it would learn that it is
+    # fenced.
     if not uses_classic_protocol(static_member, beat) and not has_released_instance(static_member):
         raise Refused(
             Code.UNRELEASED_INSTANCE_ID,
@@ -153,6 +166,7 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
         )
     return (
         AdmittedMember(static_member, None)
+        # A successor has no epoch of its own to check, and so is returned apart.
         if static_member.member_id == beat.member_id
         else AdmittedMember(None, static_member)
     )

@@ -52,15 +52,22 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         if group is None
         else group.saved.units.known_units(beat.owned)
     )
+    # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
+    # The order of the records is Kafka's: 5 (member), 3 (epoch), 7 and 6 (targets), 8 (assignment).
+    # Each step reads what the one before has saved.
     has_changed_subscription = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
     bump_epoch_if_changed(turn, group, has_changed_subscription)
+    # At once, not up to a second later as Kafka does it (KIP-1263): see decision 16.
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription)
+    # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
+    # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
+    # the response that announced it.
     return HeartbeatResult(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
 
@@ -76,6 +83,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     before = () if known is None else known.metadata.subscribed_topic_names
     abandons_membership = False
     if predecessor is not None:
+        # It has to be seen before the replacement, which overwrites the membership.
         abandons_membership = (
             beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
         )
@@ -99,6 +107,7 @@ def replace_static_member(
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
     current = predecessor.current
+    # At epoch 0 (KIP-1251): the successor may commit for these partitions from its first epoch on.
     assigned, revoking = (
         dict.fromkeys(current.assigned, JOINING),
         dict.fromkeys(current.pending_revocation, JOINING),
@@ -107,6 +116,8 @@ def replace_static_member(
         current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking
     )
     timers.disarm(turn, group, predecessor)
+    # The tombstones free the units, the records behind them claim them: one append, so no other
+    # member finds them free in between.
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
     turn.emit(records.target_assignment(group.group_id, beat.member_id, target))
@@ -129,6 +140,7 @@ def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscrip
     if has_seen_topics and not has_changed_subscription:
         return
     hashed = metadata_hash(group, turn.topics)
+    # KIP-1101. The hash is saved with the epoch, so a restart alone bumps no epoch.
     if has_changed_subscription or hashed != saved.metadata_hash:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
@@ -142,6 +154,8 @@ def reconcile_member(
 ) -> bool:
     """Reconcile the member after its heartbeat; return whether its assigned units have changed."""
     saved = group.saved
+    # The end of every steady heartbeat, before anything that costs time in proportion to the
+    # assignment.
     if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
         return False
     before = member.current
@@ -151,8 +165,11 @@ def reconcile_member(
         saved.assignment_epoch,
         []
         if member.target is None
+        # The target may name a topic that was deleted, or that the member no longer subscribes to
+        # (KAFKA-19431): it must not be assigned.
         else [unit for unit in member.target.tolist() if is_subscribed(unit)],
         owned,
+        # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
         lambda unit: fencing.is_blocked(group, member.member_id, unit),
         lambda unit: has_changed_subscription and not is_subscribed(unit),
     )
@@ -163,6 +180,8 @@ def reconcile_member(
             group.group_id, member.member_id, to_current_assignment_value(current, saved.units)
         )
     )
+    # Only after a change, as in Kafka: a member that heartbeats without revoking must not get more
+    # time with each heartbeat.
     timers.arm_rebalance(turn, group, member)
     return current.assigned != before.assigned
 
@@ -188,12 +207,15 @@ def leave(turn: Turn, beat: Beat) -> None:
         raise fencing.unknown_member_error(beat)
     if not fencing.is_same_member(member, beat.member_id):
         raise fencing.fenced_instance_error(beat)
+    # Not compared with the member's epoch, as in Kafka: a member that wants to go may always go.
     if beat.epoch == LEAVING:
         timers.remove_members(turn, group, member)
         return
     current = member.current
     current = replace(
         current,
+        # No new group epoch, and the session goes on: the partitions wait for the successor until
+        # the session ends.
         epoch=AWAY,
         assigned=dict.fromkeys(current.assigned, JOINING),
         pending_revocation={},
@@ -205,6 +227,7 @@ def leave(turn: Turn, beat: Beat) -> None:
             to_current_assignment_value(current, group.saved.units),
         )
     )
+    # This disarms: a process that has stopped has nothing to confirm.
     timers.arm_rebalance(turn, group, member)
 
 
@@ -217,6 +240,7 @@ def subscribed_units(
     topics = turn.topics
 
     def is_subscribed(unit: int) -> bool:
+        # By id: a topic that was deleted and created again under its name is another topic.
         topic = topics.with_id(ids[unit >> SHIFT])
         return topic is not None and topic.name in names
 

@@ -47,6 +47,7 @@ def consumer_group_heartbeat(
         owned=body.topic_partitions,
     )
     if body.member_epoch in (LEAVING, AWAY):
+        # The response repeats the epoch of the leave and tells no heartbeat interval, as in Kafka.
         leave(turn, beat)
         turn.reply(
             request.ticket,
@@ -65,8 +66,12 @@ def check_request(
 
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION.
     """
+    # Kafka 4.1's order. The two lengths are checked only here: Kafka fails at the record's key,
+    # with UNKNOWN_SERVER_ERROR.
     for is_wrong, why in (
         (
+            # KIP-1082: the client makes its id; in version 0 the coordinator makes it at the first
+            # heartbeat.
             (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING)
             and is_blank(body.member_id),
             "MemberId is empty.",
@@ -81,6 +86,7 @@ def check_request(
             raise Refused(Code.INVALID_REQUEST, why)
     if body.member_epoch == JOINING:
         check_join(body)
+    # Without an instance id no successor could take the membership over.
     elif body.member_epoch == AWAY and body.instance_id is None:
         raise Refused(
             Code.INVALID_REQUEST, "Only a member with an InstanceId can leave temporarily."
@@ -88,12 +94,15 @@ def check_request(
     elif body.member_epoch < AWAY:
         raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} is not valid.")
     assignor = body.server_assignor
+    # As in Kafka after all INVALID_REQUEST: the request is right, only the broker lacks the
+    # assignor.
     if assignor is not None and assignor not in settings.group_consumer_assignors:
         offered = ", ".join(settings.group_consumer_assignors)
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not offered here; there is {offered}.",
         )
+    # An empty expression is accepted: with it a client of version 1 drops an earlier one.
     if body.subscribed_topic_regex:
         raise Refused(
             Code.INVALID_REGULAR_EXPRESSION,
@@ -108,6 +117,7 @@ def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
     """
     if body.rebalance_timeout_ms == -1:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send a RebalanceTimeoutMs.")
+    # KIP-848: a member that joins owns nothing. What it had may be assigned to others by now.
     if body.topic_partitions is None or body.topic_partitions:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send empty TopicPartitions.")
     if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
@@ -138,6 +148,8 @@ def heartbeat_response(
     """
     group, member, includes_assignment = result
     units = (
+        # Only `assigned`: a client revokes by not finding a partition here, so those pending
+        # revocation are left out.
         group.saved.units.by_topic(member.assigned.units.tolist()) if includes_assignment else ()
     )
     parts = tuple(
@@ -146,6 +158,9 @@ def heartbeat_response(
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
+        # Each step of a rebalance needs a heartbeat. Clients obey the interval of every response
+        # (librdkafka, Java, franz-go, @platformatic/kafka), so a shorter one ends the rebalance
+        # sooner.
         heartbeat_interval_ms=settings.heartbeat_interval_ms(converged=group.has_converged()),
         assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
     )

@@ -103,6 +103,8 @@ def reconcile(
         revoked at once, even while other revocations are pending (KAFKA-19431).
     Source: KIP-848, "Member state machine"; KAFKA-19431; KIP-1251 for the epochs of single units.
     """
+    # KAFKA-19431: also a member that waits here, for its own confirmation, loses what it has
+    # unsubscribed from.
     if is_at_target(current, target_epoch) or (
         current.state is MemberState.UNREVOKED and is_still_using(owned, current.pending_revocation)
     ):
@@ -123,6 +125,8 @@ def _advance(
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
     """Revoke what the target lacks; once that is confirmed, assign what is free of the target."""
+    # UNKNOWN owns nothing (`fencing.is_state_known`), so nothing holds it at its old epoch. Any
+    # other member that must revoke again stays where it is; Kafka 4.0 increased its epoch by one.
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
     kept = {unit: since for unit, since in current.assigned.items() if unit in target}
     revoked = {unit: since for unit, since in current.assigned.items() if unit not in target}
@@ -131,8 +135,12 @@ def _advance(
     if is_still_using(owned, revoked):
         return current.advance(epoch, MemberState.UNREVOKED, kept, revoked)
     missing = [unit for unit in target if unit not in kept]
+    # Units that the member itself was giving up are free for it (newest Kafka). Kafka 4.0 made the
+    # member wait for itself.
     free = [unit for unit in missing if not is_blocked(unit)]
+    # Either state is at the new epoch: a member with nothing to give up need not wait for others.
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED
+    # Kept units keep the epoch of their assignment: KIP-1251 accepts commits back to it.
     return current.advance(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
 
 
@@ -149,4 +157,5 @@ def _without_unsubscribed(
     }
     if is_still_using(owned, revoking):
         return current.advance(current.epoch, MemberState.UNREVOKED, kept, revoking)
+    # The member has shown that it stopped already: nothing to confirm, so the state stays.
     return replace(current, previous_epoch=current.epoch, assigned=kept)

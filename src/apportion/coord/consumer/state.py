@@ -30,6 +30,7 @@ from apportion.wire.records.groups import (
 if TYPE_CHECKING:
     from apportion.topics import Topics
 
+# Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
 FIRST_EPOCH = 1
 NO_METADATA = ConsumerGroupMemberMetadataValue(
     instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None
@@ -151,6 +152,8 @@ class ConsumerGroup:
     def has_converged(self) -> bool:
         """Return whether every member has its target assignment, made for the group's epoch."""
         saved = self.saved
+        # A counter, because every response asks. A static member that left temporarily is counted
+        # at epoch -2, so the group has not converged without it, as in Kafka.
         at_target = saved.stable_members_by_epoch.get(saved.assignment_epoch, 0)
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
@@ -180,6 +183,7 @@ class ConsumerGroup:
         asks.
         """
         votes = self.saved.assignor_votes
+        # Kafka leaves a tie to a hash table; here the same members always get the same assignor.
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
@@ -193,6 +197,7 @@ class ConsumerGroup:
         Errors, in this order: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. A classic
         member may use any version, and gets ILLEGAL_GENERATION for a stale epoch.
         """
+        # A consumer without a subscription, or a tool that resets offsets.
         if claim.epoch < 0 and self.is_empty():
             return
         member = self.saved.members.get(claim.member_id)
@@ -200,6 +205,8 @@ class ConsumerGroup:
             raise Refused(
                 Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}."
             )
+        # KIP-848: version 9 is the first in which the field is a member epoch. A classic member's
+        # is a generation in any version.
         if claim.version < 9 and not member.is_classic:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
@@ -216,6 +223,7 @@ class ConsumerGroup:
 
         Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, in any version.
         """
+        # Tools and consumers without a subscription name neither.
         if claim.member_id is None and claim.epoch < 0:
             return
         member = self.saved.members.get(claim.member_id or "")
@@ -244,8 +252,10 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
     It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
     Source: KIP-1251.
     """
+    # A newer epoch than the member's own was never given to it, so it is refused like an old one.
     if claimed >= member.epoch:
         return claimed == member.epoch
+    # Pending revocation counts: a member commits what it gives up before it confirms that.
     assigned_at = member.assigned.as_mapping() | member.pending_revocation.as_mapping()
     return all(unit in assigned_at and assigned_at[unit] <= claimed for unit in units)
 
@@ -255,6 +265,7 @@ def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
 
     It is STALE_MEMBER_EPOCH, and ILLEGAL_GENERATION for a classic member.
     """
+    # Clients of the classic protocol do not know STALE_MEMBER_EPOCH.
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 

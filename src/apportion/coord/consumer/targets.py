@@ -39,6 +39,8 @@ class TopicLayout(NamedTuple):
         """Return the layout of a group's subscriptions in the cluster as it is."""
         known = [
             topic
+            # By name: the target depends on the group and the topics, not on the order of its
+            # history.
             for name in sorted(group.saved.subscriber_counts)
             if (topic := topics.named(name)) is not None
         ]
@@ -46,6 +48,7 @@ class TopicLayout(NamedTuple):
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
         """Return the position of each unit; -1 if its topic or partition is not in the layout."""
+        # The last entry is for UNKNOWN_UNIT, whose topic number is -1, so it gets position -1.
         starts = np.full(len(numbering.ids) + 1, -1, np.int64)
         counts = np.zeros(len(numbering.ids) + 1, np.int64)
         for index, topic in enumerate(self.topics):
@@ -89,6 +92,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
     layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
     owner, changed = _owners(members, layout, saved.units)
+    # Every time with the votes as they are now: the member whose vote decided may be gone.
     assign = ASSIGNORS[group.assignor(turn.settings.group_consumer_assignors)]
     new_owner = assign(owner, layout.starts, _subscriptions(members, layout))
     # the target of a member changes if it loses a partition, or gets one
@@ -102,6 +106,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
                 group.group_id, members[index].member_id, targets.get(index, ())
             )
         )
+    # Behind the targets, as in Kafka: whoever reads this epoch in the log has read its targets.
     turn.emit(records.assignment_epoch(group.group_id, saved.epoch, turn.now.wall_ms))
 
 
@@ -129,7 +134,10 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
         return 0
     digest = blake2b(digest_size=8)
     for topic in known:
+        # With the length of the name in front: no two lists of topics give the same bytes. The id
+        # makes a topic that was created again another topic.
         digest.update(f"{len(topic.name)}:{topic.name}:{topic.partitions}:".encode() + topic.id)
+    # An int64, the type of MetadataHash in record 3.
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
@@ -142,6 +150,8 @@ def _owners(
     """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
+    # A member without a target gets a record even for an empty one: after a restart it has to be
+    # told from a member that has not been assigned yet.
     is_stale = np.fromiter((member.target is None for member in members), np.bool_, len(members))
     positions = layout.positions(np.concatenate([NO_UNITS, *targets]), numbering)
     ranks = np.repeat(np.arange(len(members), dtype=np.int32), [len(target) for target in targets])

@@ -46,6 +46,8 @@ def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) ->
     The member has its rebalance timeout.
     """
     key = (REJOIN, group.group_id, member.member_id)
+    # Every further heartbeat is refused as well. If each gave more time, a member could heartbeat
+    # for ever and never join.
     if key not in turn.deadlines:
         turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
@@ -62,11 +64,13 @@ def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> N
 def complete_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Disarm the SyncGroup deadline of a classic member, and restart its session."""
     turn.deadlines.disarm((SYNC, group.group_id, member.member_id))
+    # Kafka, too: a SyncGroup is a sign of life.
     arm_session(turn, group, member)
 
 
 def restore_group(turn: Turn, group: ConsumerGroup) -> None:
     """Arm the deadlines of every member after the log was replayed."""
+    # A member that died while the broker was down would otherwise keep its partitions for ever.
     for member in group.saved.members.values():
         restore_deadlines(turn, group, member)
 
@@ -85,6 +89,8 @@ def disarm(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Non
 
 def has_pending_revocation(member: ConsumerGroupMember) -> bool:
     """Return whether the group waits for this member to confirm a revocation in a heartbeat."""
+    # A member that left temporarily sends no heartbeats; its session timeout limits it. A classic
+    # one has the deadlines REJOIN and SYNC.
     return member.state is MemberState.UNREVOKED and member.epoch != AWAY and not member.is_classic
 
 
@@ -94,11 +100,14 @@ def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMemb
     The next heartbeat of the others computes a new target. If only classic members remain, the
     group becomes a classic group instead.
     """
+    # Before the tombstones: a downgrade reads what every member may be using.
     if turn.on_members_leaving(turn, group, members):
         return
     for member in members:
         disarm(turn, group, member)
         turn.emit_all(records.member_tombstones(group.group_id, member.member_id))
+    # After the tombstones: topics to which nobody subscribes any more leave the hash, or the next
+    # heartbeat would bump the epoch once more.
     hashed = metadata_hash(group, turn.topics)
     turn.emit(records.group_epoch(group.group_id, group.saved.epoch + 1, hashed))
 
@@ -118,6 +127,8 @@ def expire_session(turn: Turn, key: Key) -> None:
 def expire_revocation(turn: Turn, key: Key) -> None:
     """Remove a member that has not revoked within its rebalance timeout."""
     group_and_member = _member_of_deadline_or_none(turn, key)
+    # Kafka binds the timer to an epoch. Here it is disarmed with the revocation, and tested again
+    # in case both are due in one step.
     if group_and_member and has_pending_revocation(group_and_member[1]):
         group, member = group_and_member
         turn.note(
@@ -131,6 +142,7 @@ def expire_revocation(turn: Turn, key: Key) -> None:
 def expire_classic_member(turn: Turn, key: Key) -> None:
     """Remove a classic member without a JoinGroup or SyncGroup within its rebalance timeout."""
     group_and_member = _member_of_deadline_or_none(turn, key)
+    # The member may have come back under its id with the consumer protocol.
     if group_and_member and group_and_member[1].is_classic:
         group, member = group_and_member
         turn.note(

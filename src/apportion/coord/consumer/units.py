@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from apportion.topics import IdPartition, TopicId
 
+# A partition index is an int32 in Kafka's messages.
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
 UNKNOWN_UNIT = -1
@@ -80,6 +81,8 @@ class UnitNumbering:
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
         """Return the units that a heartbeat says the member owns; for membership tests only."""
+        # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
+        # assigned must fail the subset test of `fencing.may_use_previous_epoch`.
         return frozenset(
             self.unit(part.topic_id, partition) for part in parts for partition in part.partitions
         )
@@ -104,6 +107,7 @@ class UnitNumbering:
         if not parts:
             return NO_ASSIGNED_UNITS
         units = self.assign_units(parts)
+        # Logs of Kafka before 4.3 lack the epochs (KIP-1251).
         if all(part.assignment_epochs is None for part in parts):
             return AssignedUnits(units, np.full(len(units), epoch, np.int32))
         return AssignedUnits(
@@ -178,6 +182,8 @@ class UnitOwners:
         by_topic = self._by_topic
         for unit in units:
             owners = by_topic[unit >> SHIFT]
+            # KAFKA-19862: where compaction removed the records in between, another member may have
+            # claimed the unit already.
             if owners[unit & PARTITION] == member_id:
                 owners[unit & PARTITION] = None
 

@@ -43,6 +43,8 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
     join.check_request(request, turn.settings)
     group = turn.ledger.consumer_group(request.body.group_id)
     if group.is_empty():
+        # Before the tombstones: Kafka deletes the group also if it refuses the joiner, and the
+        # epochs of the group then start again at 1.
         join.check_first_join(request)
         turn.emit_all(group.tombstones())
         join.join(turn, request)
@@ -53,6 +55,7 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
             turn, group, replaced, request
         )
     except Refused as refusal:
+        # Kafka's consumer groups answer so, unlike its classic groups.
         raise RefusedWithoutMemberId(refusal.code, refusal.why) from refusal
 
 
@@ -79,6 +82,8 @@ def downgrade_if_last_consumer_left(
         if remaining.member.member_id not in leaving_ids
     ]
     if (
+        # Without members there is nothing to keep: the group stays an empty consumer group, and the
+        # next JoinGroup makes it classic.
         not classic_members
         or len(classic_members) + len(leaving_ids) < len(group.saved.members)
         or not may_downgrade(turn.settings, classic_members)
@@ -119,6 +124,8 @@ def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember
         settings.group_consumer_migration_policy in DOWNGRADING
         and len(classic_members) <= settings.group_max_size
         and size_bytes <= MAX_GROUP_BYTES // 2
+        # Otherwise there would be no protocol for the generation. It can happen when a replaced
+        # member's joiner offers others.
         and any(all(name in each for each in names) for name in names[0])
     )
 
@@ -147,8 +154,11 @@ def downgrade(
             for remaining in classic_members
         ),
     )
+    # A deadline left behind would remove a member of the group after it has become a consumer group
+    # again.
     for member in group.saved.members.values():
         timers.disarm(turn, group, member)
+    # The tombstones first: a reader of the log never finds two kinds of group under one id.
     turn.emit_all(consumer_group_tombstones(group))
     turn.emit(records.classic_group(group_id, value))
     new = turn.ledger.classic_group_or_none(group_id)
@@ -159,6 +169,8 @@ def downgrade(
             (protocol.name, bytes(protocol.metadata))
             for protocol in remaining.classic.supported_protocols
         )
+        # The record has only the metadata of the chosen protocol. The members have just sent the
+        # others, and the next vote needs them.
         new.live.update_protocols(new.live.members[remaining.member.member_id], protocols)
     turn.note(
         "info",
@@ -215,6 +227,8 @@ def replaced_consumer_or_none(
         remaining_members(group),
     )
     if (
+        # Any other member id is for `classic_api.join` to judge: a new member, or
+        # FENCED_INSTANCE_ID.
         static_member is None
         or static_member.is_classic
         or body.member_id not in ("", static_member.member_id)
@@ -223,6 +237,7 @@ def replaced_consumer_or_none(
     if len(classic_members) + 1 < len(group.saved.members):
         return None
     classic_api.check_join(turn, group, body)
+    # The timeout does not matter here: `may_downgrade` looks at the protocols.
     joiner = RemainingMember(static_member, classic_api.classic_metadata(body), 0)
     return static_member if may_downgrade(turn.settings, [*classic_members, joiner]) else None
 
@@ -239,6 +254,7 @@ def replace_last_consumer(
     joiner subscribes to the same topics (KAFKA-20273). Then the joiner leads and is told so
     (KIP-814), because somebody has to watch the topics.
     """
+    # Ordered as a consumer group saves them (`merge_metadata`), so the two can be compared.
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
     joiner = RemainingMember(
         replaced,
@@ -249,6 +265,8 @@ def replace_last_consumer(
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(
         group, replaced, turn.topics
     )
+    # Kafka names a leader in any case, and no member joins again; then two members may use one
+    # partition (decision 33).
     new = downgrade(turn, group, classic_members, leader=replaced.member_id if goes_on else None)
     join.join_as_static_member(turn, new, replaced.member_id, request)
 
@@ -264,6 +282,7 @@ def is_fully_reconciled(
     saved = group.saved
     return (
         saved.epoch == saved.assignment_epoch
+        # The topics may have changed since the last heartbeat of any member.
         and saved.metadata_hash == metadata_hash(group, topics)
         and all(
             member.target is not None

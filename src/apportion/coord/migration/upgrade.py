@@ -63,12 +63,14 @@ def heartbeat_to_classic_group(
     Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
     or the group cannot be upgraded; GROUP_MAX_SIZE_REACHED.
     """
+    # First of all: once the group is converted, the request cannot be refused any more.
     heartbeat_api.check_request(request.body, request.version, turn.settings)
     group = turn.ledger.classic_group_or_none(request.body.group_id)
     assert group is not None, "the table of the shard knows the kind"
     if request.body.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
     if not group.live.members:
+        # Member ids may be pending although there are no members, and their deadlines have to go.
         classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
@@ -122,6 +124,7 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
         refuse_upgrade(
             turn, group, f"the metadata of its members is more than {MAX_GROUP_BYTES} bytes."
         )
+    # `fencing.admit` would refuse the joiner as well, but only after the records of the upgrade.
     if size == limit and joiner_id not in group.live.members:
         raise group_full_error(group.group_id, limit)
 
@@ -130,6 +133,7 @@ def refuse_upgrade(
     turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND
 ) -> NoReturn:
     """Refuse the joiner, and log why, once for each reason: few clients show it."""
+    # A client that is refused tries again every second or so.
     if group.live.logged_upgrade_blocker != why:
         group.live.logged_upgrade_blocker = why
         turn.note(
@@ -154,6 +158,7 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
+            # b"" is the assignment of a member that the leader left out.
             assigned = consumer_serde.decode(
                 ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT
             )[1]
@@ -163,6 +168,8 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
                 group,
                 f"subscription or assignment of member {member.member_id} is malformed: {error}",
             )
+        # The coordinator cannot run a custom assignor, nor hand out its data. Kafka refuses user
+        # data of any assignor, so librdkafka's cooperative-sticky groups cannot migrate there.
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
             refuse_upgrade(
                 turn, group, f"its custom assignor {name} gives user data to {member.member_id}."
@@ -183,6 +190,8 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
 
 def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
     """Return member id -> saved assignment; a static member also gets that of its predecessor."""
+    # The saved ones, not the live ones: a rebalance that is interrupted drops those, while the
+    # members go on using what they were last given.
     saved = () if group.saved is None else group.saved.members
     instances = group.live.instances
     static = (
@@ -214,6 +223,7 @@ def with_unrevoked(
     unrevoked: dict[str, list[IdPartition]] = {}
     for upgraded in sorted(
         members,
+        # KIP-792: the later generation is right. The id only makes the order definite.
         key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id),
     ):
         for partition in each_partition(
@@ -240,6 +250,8 @@ def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
             for name in upgraded.subscription.topics
             if (topic := topics.named(name)) is not None
         }
+        # A topic to which the member no longer subscribes has to be taken from it, so the group
+        # needs a new epoch.
         if upgraded.unrevoked or any(
             part.topic_id not in partition_counts for part in upgraded.assigned
         ):
@@ -261,6 +273,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
     """
     group_id, epoch = group.group_id, group.live.generation
     is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
+    # The members join again, now as classic members of the consumer group.
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
     turn.emit_all(
@@ -268,6 +281,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
         for upgraded in members
     )
     new = turn.ledger.consumer_group(group_id)
+    # After the members' records: the hash covers the topics to which they subscribe.
     turn.emit(
         records.group_epoch(
             group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH
@@ -281,11 +295,14 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch,
+            # UNREVOKED holds those units back from every other member until this one has joined
+            # without them (decision 33).
             state=int(MemberState.UNREVOKED if upgraded.unrevoked else MemberState.STABLE),
             assigned_partitions=upgraded.assigned,
             partitions_pending_revocation=upgraded.unrevoked,
         )
         turn.emit(records.current_assignment(group_id, upgraded.member.member_id, value))
+    # As after a load: each classic member has its own whole session timeout from now on.
     timers.restore_group(turn, new)
     turn.note(
         "info",

@@ -150,7 +150,9 @@ class Assignor(Protocol):
     ) -> dict[str, Given] | AssignmentQueries:
         """Return the assignments by member id; a member that is left out is assigned nothing.
 
-        Called on the leader only, when all members have joined.
+        Called on the leader of a classic group only, when all members have joined. An assignor that
+        has to ask the cluster first (for offsets, or to create topics) returns a generator instead,
+        which yields its queries, is sent the answers, and returns the assignments.
         """
         ...
 

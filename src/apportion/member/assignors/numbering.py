@@ -27,6 +27,10 @@ class Numbering:
     """
 
     def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
+        """Give members and topics of a classic group the indexes that `assign` works with.
+
+        Topics that are missing or have no partitions are left out.
+        """
         self.members = in_kafka_order(members)
         self._subscriptions = [members[member] for member in self.members]
         # each subscription once: many members share one

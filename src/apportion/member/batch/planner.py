@@ -123,7 +123,7 @@ class BatchPlanner:
         return self._membership.ownership
 
     def _forget_membership(self) -> None:
-        """Reset everything that belongs to a membership, as the query has left its group."""
+        """Reset everything that belongs to a membership, as the Spark query has left its group."""
         self._membership.forget()
         self.planned_incarnation = 0
         # the incarnation and epoch in which a query of unknown sinks last looked for claims
@@ -143,6 +143,8 @@ class BatchPlanner:
         if previous.sinks is None and not previous.question_number:
             # The first span, or one of an older format: its sinks are not known.
             return (yield from self._ask_writers(previous, previous, report.rewind))
+        # Before anything is committed or adopted: a query whose sinks are not the group's must
+        # leave no trace in it.
         to_ask = yield from self._admission.check_answer(previous, report)
         if not self._admission.may_join:
             self._forget_membership()
@@ -151,8 +153,13 @@ class BatchPlanner:
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
         plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps))
+        # Before the span is returned: with `latest` an owner that dies before its first commit
+        # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
+        # Only now: an attempt that failed before must rewind again.
         self._rewinds.clear()
+        # Last, so that an attempt that fails at any step above leaves the ownership of the last
+        # span.
         self._membership.record_batch(owned)
         self.planned_incarnation = self.ownership.incarnation
         if plan.span is previous and not previous.question_number:
@@ -166,7 +173,7 @@ class BatchPlanner:
     def _ask_writers(
         self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]
     ) -> QueryGenerator[Span]:
-        """Return a question to the writers that follows `to_ask`.
+        """Return a question to the Spark query's writers, the span that follows `to_ask`.
 
         rewinds: what the writers asked for with the report of `previous`; kept until the answer.
         """
@@ -181,10 +188,14 @@ class BatchPlanner:
 
     def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[Partitions]:
         """Commit what the batch has read, then adopt the target; return the owned partitions."""
+        # Checked first: a commit as a member that may have been removed is refused, and others may
+        # read the span that it plans.
         view = yield from self._membership.require()
         if not batch.sinks:
             yield from self._check_claims_once_per_epoch(view)
         membership = self._membership
+        # Before the adoption, which frees revoked partitions: their next owner starts at the
+        # committed offset.
         yield from self._commit(
             due_commits(batch.written, self.ownership.partitions, membership.committed)
         )
@@ -194,6 +205,8 @@ class BatchPlanner:
         ):
             # A restarted query: positions of partitions that are still to come would be forgotten.
             yield from membership.require_full_assignment()
+        # A partition may have been revoked because its topic was deleted: then its records are lost
+        # and not moved.
         yield from self._data_loss.check_revoked(batch.span, owned)
         return owned
 
@@ -206,6 +219,8 @@ class BatchPlanner:
             for partition in owned
             if partition in self.ownership.partitions and partition in batch.span.ranges
         )
+        # Also those that were owned in an earlier incarnation: in between, another member may have
+        # read on and committed.
         gained = tuple(partition for partition in owned if partition not in kept)
         committed, unclaimed = yield from self._claim_gained(batch, gained)
         rewinds = {
@@ -215,6 +230,8 @@ class BatchPlanner:
         }
         # A rewind goes to the sink's own fence, so nothing is skipped.
         unclaimed = tuple(partition for partition in unclaimed if partition not in rewinds)
+        # Committed before the plan reads the offsets: a crash now must not skip what the writers
+        # lack.
         yield from self._commit(rewinds)
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
@@ -257,12 +274,13 @@ class BatchPlanner:
             self._admission.record_claim()
 
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
+        """Commit offsets with the sinks' names as metadata."""
         yield from self._membership.commit(offsets, self._admission.commit_metadata)
 
     def _rewind_offsets(
         self, batch: FinishedBatch, committed: Mapping[TopicIdPartition, int | None]
     ) -> dict[TopicIdPartition, int]:
-        """Return the offsets to which the writers want to rewind, by partition.
+        """Return the offsets to which the Spark query's writers rewind, by partition.
 
         A partition is left out if it was read past the end of the batch in question since, here or
         by another member. committed: the group's offsets of the gained partitions.
@@ -279,13 +297,18 @@ class BatchPlanner:
         return {
             partition: offset
             for partition, (offset, end) in requested.items()
+            # Past the end of that batch others have read and written, so going back would read it
+            # again for nothing.
             if (newest := committed.get(partition)) is None or newest <= end
         }
 
     def _claim_gained(
         self, batch: FinishedBatch, gained: Partitions
     ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], Partitions]]:
-        """Claim gained partitions for the query's sinks by committing their offsets again.
+        """Claim gained partitions for a Spark query's sinks by committing their offsets again.
+
+        Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
+        query that it yields is a request to Kafka, which the driver answers.
 
         Return the committed offsets, and the partitions that are not claimed yet: their offset
         carries no sink's name and may skip records, so the sink has to admit the batch first, whose
@@ -296,6 +319,8 @@ class BatchPlanner:
         if not gained:
             return {}, ()
         sinks, written = batch.sinks, batch.written
+        # With the member's own epoch, and after the adoption: the last owner cannot commit any more
+        # by now.
         stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
@@ -316,6 +341,8 @@ class BatchPlanner:
             and partition not in unclaimed
             and (offset := committed[partition]) is not None
         }
+        # Forgotten, so that the next commit of the same offset is sent: it carries the sink's name
+        # this time.
         for partition in unclaimed:
             self._membership.committed.pop(partition, None)
         # Ends of `written` that the group does not have were written by an earlier incarnation or
@@ -326,7 +353,7 @@ class BatchPlanner:
     def _refuse_other_sinks(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> QueryGenerator[None]:
-        """Raise AnotherSink if another sink has claimed an offset.
+        """Raise AnotherSink if another sink has claimed the Spark query's group by an offset.
 
         The query's own start positions, of which nothing is read, are given back first.
         """

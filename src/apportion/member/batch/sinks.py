@@ -18,8 +18,9 @@ from apportion.topics import TopicIdPartition
 MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes
 
 Sinks = tuple[str, ...]
-"""The names of everything that one query writes to, in order; () for a query whose sink is not
-known.
+"""The names of everything that one Spark query writes to, Delta tables mostly, in order.
+
+() for a query whose sink is not known: no writer of apportion has reported it.
 """
 
 
@@ -47,14 +48,15 @@ NO_REPORT = WriterReport()
 
 
 def metadata_of(sinks: Sinks) -> str:
-    """Return the commit metadata of a query that writes to `sinks`; "" if they are not known."""
+    """Return the OffsetCommit metadata of a Spark query that writes to `sinks`; "" if unknown."""
     return _encode_metadata(sinks) if sinks else ""
 
 
 def sinks_of(metadata: str) -> Sinks | None:
-    """Return the sinks that committed with this metadata; None if it is not ours."""
+    """Return the sinks that a committed offset's metadata names; None if it is not ours."""
     try:
         value = json.loads(metadata)
+        # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
         sinks = value["sinks"] if isinstance(value, dict) else None
     except (ValueError, KeyError, RecursionError):
         # any client may have committed any text: nested deeply it raises RecursionError
@@ -72,20 +74,23 @@ UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))
 
 
 def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
-    """Raise AnotherSink if a committed offset names other sinks than `mine`.
+    """Raise AnotherSink if a committed offset of a Spark query's group names other sinks.
 
-    stored: of every partition that the group may read.
+    Called before the query's member joins the group, and when it gains partitions. mine: the sinks
+    of this query; () if they are not known. stored: the committed offsets of the group; those
+    without the name of a sink are no claim (`claimed_sinks` leaves them out).
     """
     for partition, sinks in claimed_sinks(stored).items():
-        # () is a query of unknown sinks: it may not go on where a sink has claimed the group
+        # Also where `mine` is (): a query of unknown sinks may not go on in a claimed group.
         if sinks != mine:
             raise AnotherSink(_other_sink_text(partition, sinks, mine))
 
 
 def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int]) -> None:
-    """Raise AnotherSink if there are `skipped` offsets.
+    """Raise AnotherSink if a Spark query would skip records because of committed offsets.
 
-    Nothing says that the records below them are in `mine`.
+    mine: the query's sinks. skipped: the committed offsets that name no sink; nothing says that
+    the records below them have reached `mine`.
     """
     for partition, offset in sorted(skipped.items()):
         raise AnotherSink(
@@ -101,7 +106,7 @@ def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int])
 def claimed_sinks(
     stored: Mapping[TopicIdPartition, OffsetAndMetadata],
 ) -> dict[TopicIdPartition, Sinks]:
-    """Return the sinks that committed offsets name, by partition in order."""
+    """Return the sinks that a group's committed offsets name, by partition in order."""
     return {
         partition: sinks
         for partition, committed in sorted(stored.items())
@@ -112,7 +117,7 @@ def claimed_sinks(
 def unclaimed_offsets(
     stored: Mapping[TopicIdPartition, OffsetAndMetadata],
 ) -> dict[TopicIdPartition, int]:
-    """Return the committed offsets that name no sink, by partition in order."""
+    """Return the group's committed offsets that name no sink, by partition in order."""
     return {
         partition: committed.offset
         for partition, committed in sorted(stored.items())
@@ -125,6 +130,7 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
 
     Called by a `Consumer` with the committed offsets of what it is assigned.
     """
+    # One claimed partition is enough: the group belongs to its sink as a whole.
     for partition, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
             f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the "
@@ -135,7 +141,7 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
 
 
 def sink_names(sinks: Sinks) -> str:
-    """Return the names of the sinks for a message."""
+    """Return the names of a query's sinks for the text of AnotherSink."""
     return (
         " and ".join(sinks)
         or "a sink without a name (no writer of apportion has reported which table it writes to)"
@@ -143,7 +149,11 @@ def sink_names(sinks: Sinks) -> str:
 
 
 def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
-    """Return `previous` as if it had ended at the offsets in `rewinds`, as far as it has them."""
+    """Return the query's last span as if it had ended at the offsets in `rewinds`.
+
+    Used where a writer's fences are behind the span (`WriterReport.rewind`). Offsets of partitions
+    that the span does not have are ignored.
+    """
     moved = {
         partition: (offset, offset)
         for partition, offset in rewinds.items()
@@ -169,7 +179,7 @@ def _other_sink_text(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> 
 
 
 def sinks_without_report(batch: Span, report: WriterReport) -> Sinks:
-    """Return the sinks of a batch whose writer has not reported it.
+    """Return the sinks of a Spark micro-batch whose writer has not reported it.
 
     () for an empty batch, and for a single sink: a single writer reports no batch of its own.
     """
@@ -180,7 +190,7 @@ def sinks_without_report(batch: Span, report: WriterReport) -> Sinks:
 
 
 def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
-    """Raise AnotherSink if a sink that has to answer a question has not."""
+    """Raise AnotherSink if the writer of one of the query's sinks has not reported the batch."""
     missing = tuple(sink for sink in awaited if sink not in report.sinks)
     if missing:
         raise AnotherSink(

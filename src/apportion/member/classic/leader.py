@@ -29,7 +29,7 @@ never assigns what another member still owns.
 
 
 class GroupSubscription(NamedTuple):
-    """The decoded subscriptions of all members, by member id.
+    """The decoded subscriptions of all members of a classic group, by member id, at its leader.
 
     unreadable: one sentence for each subscription that cannot be decoded; its member has no topics.
     """
@@ -39,7 +39,10 @@ class GroupSubscription(NamedTuple):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All subscribed topics, in order of name."""
+        """All topics to which members of the classic group subscribe, in order of name.
+
+        The leader requests their metadata before it assigns.
+        """
         return tuple(
             sorted(
                 dict.fromkeys(topic for member in self.members.values() for topic in member.topics)
@@ -48,7 +51,7 @@ class GroupSubscription(NamedTuple):
 
 
 def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> GroupSubscription:
-    """Decode the subscriptions in a leader's JoinGroup response."""
+    """Decode all members' subscriptions, which the leader's JoinGroup response has."""
     members: dict[str, Subscription] = {}
     unreadable = []
     for member in joined:
@@ -91,7 +94,9 @@ class PendingAssignment:
         self._checks = checks
 
     def resume(self, answer: Any, cluster: Cluster) -> EncodedAssignments | None:
-        """Send the answer (None at first); return the assignments, or None for another query.
+        """Send the cluster's answer to the assignor's query (None at first).
+
+        Return the assignments for SyncGroup, or None if the assignor has another query.
 
         Raises Refused as `assign_partitions` does.
         """
@@ -105,6 +110,7 @@ class PendingAssignment:
         return self._advance(lambda: self._queries.throw(error), cluster)
 
     def _advance(self, step: Callable[[], Any], cluster: Cluster) -> EncodedAssignments | None:
+        """Run the assignor to its next query, or to its end, when its assignments are checked."""
         try:
             self.query = step()
         except StopIteration as end:
@@ -140,6 +146,7 @@ def _check_and_encode(
     *,
     checks: bool,
 ) -> EncodedAssignments:
+    """Check the leader's assignments against the assignor's contract; encode them for SyncGroup."""
     check_given(cluster, members, given)
     # Two members may claim a partition; only the assignor knows which claim is stale (KIP-792).
     if checks and assignor.name != TRUSTED:
@@ -149,6 +156,8 @@ def _check_and_encode(
             SyncGroupRequestAssignment(
                 member_id=member, assignment=encode_assignment(given.get(member, Given()))
             )
+            # Every member, also those that the assignor forgot: the Java client takes an assignment
+            # shorter than its version field for an illegal state.
             for member in members
         ),
         has_pending_revocation=checks and has_pending_revocation(members, given),
@@ -167,7 +176,10 @@ def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[s
 
 
 def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:
-    """Call an assignor's method; raise Refused for any exception: it may be foreign code."""
+    """Call a method of the leader's assignor; raise Refused for any exception.
+
+    The assignor may be the user's code.
+    """
     try:
         return call()
     except Exception as error:
@@ -178,6 +190,7 @@ def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
     """Return an assignor's exception as Refused, which ends the membership."""
     if isinstance(error, Refused):
         return error
+    # Retrying would call the same code with the same input; the application has to hear of it.
     return Refused(
         Code.INVALID_REQUEST,
         f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",

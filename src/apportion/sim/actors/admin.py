@@ -73,7 +73,10 @@ class TopicAdmin(Client):
         )
 
     def _enqueue(self, job: Any) -> None:
-        """Add a job; start the process if it was idle."""
+        """Add a job of the simulated topic administrator; start its process if it was idle.
+
+        job: a request to send until it succeeds, or (topic, how many partitions to add).
+        """
         self._jobs.append(job)
         if len(self._jobs) == 1:
             self.start_incarnation()

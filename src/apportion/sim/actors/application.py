@@ -91,6 +91,7 @@ class Application(Client):
         """Start a new process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
+        # Connections of their own: a JoinGroup that is held back must not delay a commit.
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
         self.metadata_channel = RequestChannel(self, self.link, self.broker)
         self.member = self._new_member(self.simulation.scenario)
@@ -152,7 +153,10 @@ class Application(Client):
             self.step_member(Leave())
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Change the subscription."""
+        """Change the topics to which the simulated application subscribes.
+
+        Its member learns them now if it runs, or else when the application starts again.
+        """
         self.topics = topics
         if self.is_up and self.is_working:
             self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")
@@ -168,6 +172,7 @@ class Application(Client):
                     self._find_coordinator(action)
                 case FetchMetadata():
                     self._fetch_metadata(action)
+                # Nothing after it counts: the process is over.
                 case Left():
                     self._end_process()
                     return
@@ -182,6 +187,7 @@ class Application(Client):
         if self._awaited is not None and self._awaited[0](self.member):
             _, runner, turn = self._awaited
             self._awaited = None
+            # After the actions were performed, so that the script sees the state that they left.
             runner.resume(turn, True)
 
     def perform_other(self, action: Any) -> None:

@@ -1,4 +1,4 @@
-"""A query whose sink is not that of the workers' group: it must be refused before it joins."""
+"""A simulated query whose sink is not that of its group: it must be refused before it joins."""
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.application import Application
@@ -7,22 +7,23 @@ from apportion.sim.kernel.clock import Script
 
 
 class Stray(Worker):
-    """One query with a sink of its own. It ends when it has been refused."""
+    """A stray query: one with a sink of its own in the group of another. It ends when refused."""
 
     sinks = ("another sink",)
 
     def join(self) -> None:
-        """Do not join yet: the rule decides when."""
+        """Do not join yet: `member.batch` decides when, after it has checked the group's sinks."""
 
     def join_group(self) -> Script:
-        """Let the member join."""
+        """Let the stray query's member join the group."""
         Application.join(self)
         return immediately(None)
 
     def script(self) -> Script:
-        """Run as a worker until the query is refused."""
+        """Run as a simulated worker does, until AnotherSink refuses the query; then stop."""
         try:
             yield from super().script()
         except AnotherSink as refused:
             self.simulation.write_trace(self.name, f"is refused: {refused}")
+            # after this script has ended: a script that runs cannot be cancelled
             self.call_later(1, self.stop)

@@ -36,13 +36,13 @@ ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
 class ClassicGroupSnapshot(NamedTuple):
-    """A group as it was checked last. since_ms: when its state or generation last changed."""
+    """A classic group at its last check. since_ms: when its state or generation last changed."""
 
     saved: GroupMetadataValue | None
     state: ClassicGroupState
     generation: int
     members: Mapping[str, int]  # -> session timeout
-    waiting: Mapping[str, Ticket]  # members that are parked
+    waiting: Mapping[str, Ticket]  # members whose JoinGroup or SyncGroup waits
     statics: Mapping[str, str]  # instance -> member
     rebalance_timeout_ms: int  # the longest rebalance timeout
     since_ms: int
@@ -63,7 +63,7 @@ class ClassicGroupChecker:
         self._leaving: dict[str, None] = {}  # members that sent LeaveGroup
 
     def before_step(self, event: Any, now_ms: int) -> None:
-        """Note which member leaves, or shows that it is alive, by `event`."""
+        """Note which member of a classic group leaves, or shows that it is alive, by `event`."""
         if type(event) is not Arrived:
             return
         if type(event.request) is LeaveGroupRequest:
@@ -92,7 +92,11 @@ class ClassicGroupChecker:
             )
 
     def has_changed(self, group: ClassicGroup) -> bool:
-        """Return whether the group has changed since it was checked last."""
+        """Return whether the classic group has changed since its last check in this simulation.
+
+        waiting: the members whose JoinGroup or SyncGroup is not answered yet. The saved state is
+        replaced and never changed, so its identity tells.
+        """
         snapshot, live = self._snapshots.get(group.group_id), group.live
         return (
             snapshot is None
@@ -104,10 +108,15 @@ class ClassicGroupChecker:
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
-        """Check groups that were loaded from their logs; every session begins anew."""
+        """Check the classic groups that a restarted broker has loaded from the coordinator's log.
+
+        No group may have a generation below one whose SyncGroup was answered. Every member's
+        session begins anew.
+        """
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
+            # As in Kafka: who loads a group cannot know how long its members were silent.
             self._restart_sessions(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
@@ -124,7 +133,7 @@ class ClassicGroupChecker:
         self._snapshots.pop(group_id, None)
 
     def check_change(self, group: ClassicGroup, now_ms: int, unanswered: Container[Ticket]) -> int:
-        """Check the group after a change; return how far its generation went up.
+        """Check the classic group after a change; return how far its generation went up.
 
         unanswered: the tickets of requests without a reply.
         """
@@ -161,6 +170,7 @@ class ClassicGroupChecker:
         due_ms: the coordinator's next deadline; while one is due, expired members may still be
         there.
         """
+        # Timers are checked by the next Tick, which may come a moment after the deadline.
         if due_ms is not None and due_ms <= now_ms:
             return
         since_ms = self._snapshots[group.group_id].since_ms
@@ -178,14 +188,14 @@ class ClassicGroupChecker:
                 )
 
     def _restart_sessions(self, members: Iterable[str], now_ms: int) -> None:
-        """Note that the sessions of these members begin now."""
+        """Note that the session timeouts of these classic members begin anew now."""
         for name in members:
             self._last_answer_ms[name] = self._last_request_ms[name] = now_ms
 
     def _snapshot(
         self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int
     ) -> ClassicGroupSnapshot:
-        """Return the group as it is now.
+        """Return a snapshot of the classic group, to compare with at its next check.
 
         before: the last snapshot; the time of the last change goes on if state and generation are
         the same, or if the group has just become stable.
@@ -218,7 +228,7 @@ class ClassicGroupChecker:
         )
 
     def _check_generation(self, group: ClassicGroup, known: int) -> None:
-        """Check that the generation is at least the newest one that was synced."""
+        """Check that a classic group's generation is not below one whose SyncGroup was answered."""
         generation = 0 if group.saved is None else group.saved.generation
         if generation < known:
             raise LawBroken(
@@ -357,6 +367,7 @@ def may_commit(
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: the assignments are those of the generation before
+    # A member commits what it has read of a partition that it had to release.
     others = (each for each in group.saved.members if each.member_id != member_id)
     return not any(
         assigned == (topic_partition.topic, topic_partition.partition)

@@ -15,7 +15,7 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest
 class MemberSnapshot(NamedTuple):
     """A member as the checker saw it last.
 
-    since_ms: when its current assignment last changed.
+    since_ms: when its current assignment, epochs or state last changed; timeouts count from then.
     """
 
     epoch: int

@@ -57,6 +57,9 @@ class SimulatedConnection:
         self.on_reset = on_reset
 
 
+LEAST_DELAY_US = 50  # of a message over a simulated link
+
+
 class Link:
     """The link between one application and the broker, which all its connections share."""
 
@@ -73,8 +76,14 @@ class Link:
     def send(
         self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any
     ) -> None:
-        """Call `callback(*args)` at the other end, after the connection's earlier messages."""
-        delay_us = 50 + int(self._rng.expovariate(1.0) * self._mean_us)
+        """Send a message over the simulated network: call `callback(*args)` when it arrives.
+
+        It arrives after the connection's earlier messages in the same direction, and not while the
+        link is cut. way: index of the direction in `is_cut` and `due_us`.
+        """
+        delay_us = LEAST_DELAY_US + int(self._rng.expovariate(1.0) * self._mean_us)
+        # TCP keeps the order of one connection; only messages of different connections overtake
+        # each other.
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
         self.simulation.call_later(
@@ -82,15 +91,18 @@ class Link:
         )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Cut one direction, or heal it and deliver what was held back, in order."""
+        """Cut one direction of the link, or heal it and deliver what was held back, in order."""
         self.is_cut[way] = is_cut
         if not is_cut:
+            # Copied and cleared first: a delivery may send, or cut the link again.
             messages = self._held_back[way][:]
             self._held_back[way].clear()
             for callback, args in messages:
                 callback(*args)
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
+        """Deliver a message at the other end; hold it back while its direction is cut."""
+        # Behind messages that are held back this one must wait, too, though the link is healed.
         if self.is_cut[way] or self._held_back[way]:
             self._held_back[way].append((callback, args))
         else:
@@ -108,11 +120,11 @@ class BrokerHost(Protocol):
         version: int,
         channel: "RequestChannel",
     ) -> None:
-        """Take a request that has arrived."""
+        """Take a request that has arrived over the simulated network."""
         ...
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
-        """Learn that the application has closed the connection."""
+        """Learn that the application has closed the simulated connection."""
         ...
 
 
@@ -138,7 +150,7 @@ class RequestChannel:
     def send(
         self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
     ) -> None:
-        """Send a request; call `on_answer` once, with the answer.
+        """Send a request to the simulated broker; call `on_answer` once, with the answer.
 
         After a timeout or a reset it is called with NO_ANSWER.
         """
@@ -147,6 +159,7 @@ class RequestChannel:
         connection = self._connection
         if connection is None:
             connection = self._connection = SimulatedConnection(self._on_reset)
+        # In some histories only: bytes show what the schemas lose, and they cost time.
         if self._process.simulation.scenario.encodes:
             request = request_through_bytes(request, version)
         self._link.send(
@@ -155,7 +168,7 @@ class RequestChannel:
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:
-        """Take an answer that has arrived over `connection`."""
+        """Take an answer of the simulated broker that has arrived over `connection`."""
         self._process.deliver(self._process.incarnation, self._accept_answer, connection, body)
 
     def close(self) -> None:
@@ -163,6 +176,8 @@ class RequestChannel:
         self._take_callback()
         connection, self._connection = self._connection, None
         if connection is not None:
+            # Marked at once; the broker learns of it a message later and goes on answering until
+            # then.
             connection.is_open = False
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
@@ -191,6 +206,8 @@ class RequestChannel:
 
     def _timed_out(self) -> None:
         on_answer = self._take_callback()
+        # As real clients do: on this connection the late answer would be taken for the next
+        # request's.
         self.close()
         if on_answer is not None:
             on_answer(NO_ANSWER)
@@ -209,11 +226,11 @@ class RequestChannel:
 
 
 def request_through_bytes(request: Any, version: int) -> Any:
-    """Return the request as the other end decodes it."""
+    """Return a request as the simulated broker decodes it from its bytes."""
     return decode_request(encode_request(request, version, 1, "sim")[4:]).body
 
 
 def answer_through_bytes(request_class: Any, version: int, body: Any) -> Any:
-    """Return the answer as the application decodes it."""
+    """Return an answer as the simulated application decodes it from its bytes."""
     frame = b"".join(encode_response(api_of(request_class), version, 1, body))
     return decode_response(request_class, version, frame[4:])[1]

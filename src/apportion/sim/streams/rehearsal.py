@@ -1,6 +1,8 @@
-"""What is rehearsed: the upgrade of a Streams application, set by the user or drawn from a seed.
+"""What is rehearsed: a rolling upgrade of a Streams application, simulated before it is done.
 
-`play.py` plays it.
+Set by the user of `apportion streams rehearse` or drawn from a seed. `play.py` plays it against the
+simulated broker, in simulated time. A rolling bounce restarts all instances one after the other;
+each restart is one step.
 """
 
 from collections.abc import Sequence
@@ -19,8 +21,11 @@ VICTIMS = ("instance", "leader", "broker")
 EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000
 
 REBALANCE_MS = 60_000
+SETTLE_ALLOWANCE_MS = 60_000
+"""Simulated time, besides waiting for dead members, for a group to settle."""
 
 REBALANCE_ALLOWANCE_MS = 5_000
+"""Simulated time for one rebalance, in which its tasks have no owner."""
 
 
 class RehearsalRefused(ValueError):
@@ -29,7 +34,9 @@ class RehearsalRefused(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """One rehearsal. Impossible values raise RehearsalRefused.
+    """One rehearsed rolling upgrade, in simulated time. Impossible values raise RehearsalRefused.
+
+    from_, to: releases of Kafka Streams.
 
     threads: `num.stream.threads`. leader: when the group's leader is bounced: "first", "middle",
     "last", or as the N-th; the leader is looked up when a rolling bounce begins. crash_at: the
@@ -86,12 +93,16 @@ class Rehearsal:
             )
 
     def with_crash(self, step: int, victim: str) -> "Rehearsal":
-        """Return the same rehearsal with a crash at that step."""
+        """Return the same rehearsed upgrade with a crash of `victim` at that step."""
         return replace(self, crash_at=step, victim=victim)
 
     @property
     def upgrade(self) -> UpgradePath:
-        """The rolling bounces to play. Raises ValueError if none lead from release to release."""
+        """The rolling bounces of the rehearsed upgrade, in order.
+
+        As many as the upgrade needs, or as many as the user asks for (`bounces`). Raises ValueError
+        if there is no way from the release of Kafka Streams `from_` to `to`.
+        """
         return (
             upgrade_path(self.from_, self.to)
             if self.bounces is None
@@ -100,7 +111,7 @@ class Rehearsal:
 
     @property
     def scenario(self) -> Scenario:
-        """The simulated cluster of the rehearsal."""
+        """The simulated cluster in which the upgrade is rehearsed."""
         session = self.session_ms or min(session_ms(self.from_), session_ms(self.to))
         return Scenario(
             seed=self.seed,
@@ -119,15 +130,17 @@ class Rehearsal:
 
     @property
     def settle_timeout_ms(self) -> int:
-        """How long the group may need to settle after a step.
+        """Simulated time within which the group must settle after a step of a rehearsed upgrade.
 
-        A dead member is noticed after its session timeout; then all rejoin, up to twice.
+        If the group is not at rest by then, the law `converges` is broken. A dead member is noticed
+        after its session timeout. Then all rejoin, up to twice, and each time may wait for a member
+        that is away, and for its session timeout.
         """
-        return 3 * self.scenario.session_ms + 2 * self.away_ms + 60_000
+        return 3 * self.scenario.session_ms + 2 * self.away_ms + SETTLE_ALLOWANCE_MS
 
     @property
     def max_unowned_ms(self) -> int:
-        """How long a task may be active nowhere in one step without faults.
+        """Simulated time for which a task may be active nowhere in one step without faults.
 
         Its instance is away and sends no LeaveGroup, so the group waits for its session timeout and
         then rebalances. A second crash costs as much again.
@@ -164,7 +177,7 @@ UPGRADES = (
 
 
 def draw_rehearsal(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
-    """Draw the rehearsal of that seed, with faults of these kinds."""
+    """Draw a rolling upgrade to rehearse from the seed, with simulated faults of these kinds."""
     rng = Random(f"{seed} rehearsal")
     from_, to = rng.choice(UPGRADES)
     quiet = Rehearsal(

@@ -205,7 +205,7 @@ def _by_id(members: Iterable[MemberDescription]) -> list[MemberDescription]:
 
 
 def _consumer(member: MemberDescription) -> DescribedConsumer:
-    """Decode the metadata of one member, as far as possible."""
+    """Describe one member of a Streams group: decode its metadata as far as possible."""
     errors: list[str] = []
 
     def decode_or_none(part: str, decode: Callable[[Buffer], V], blob: Buffer) -> V | None:
@@ -232,6 +232,7 @@ def _consumer(member: MemberDescription) -> DescribedConsumer:
 
 
 def _decode_subscription(blob: Buffer) -> SubscriptionInfo | FutureInfo:
+    """Decode a member's subscription as DescribeGroups shows it, down to its Streams metadata."""
     _, subscription = decode(ConsumerProtocolSubscription, blob)
     return decode_subscription(subscription.user_data or b"")
 
@@ -239,6 +240,7 @@ def _decode_subscription(blob: Buffer) -> SubscriptionInfo | FutureInfo:
 def _decode_assignment(
     blob: Buffer,
 ) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
+    """Decode a member's assignment as DescribeGroups shows it: partitions and Streams metadata."""
     _, assignment = decode(ConsumerProtocolAssignment, blob)
     partitions = sorted(
         TopicPartition(topic.topic, number)
@@ -251,9 +253,11 @@ def _decode_assignment(
 def _partitions_by_task(
     tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Return the tasks in order, each once, with their partitions.
+    """Return a described member's active tasks, each with the partitions that it reads.
 
-    Without partitions where the two lists differ in length: the assignment cannot be matched then.
+    AssignmentInfo lists one task for each assigned partition, in the order of the partitions: task
+    i reads partition i, and a task of several partitions is listed several times. Where the lists
+    differ in length they cannot be matched, and every task is returned without partitions.
     """
     pairs = zip(tasks, partitions, strict=True) if len(tasks) == len(partitions) else ()
     by_task: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
@@ -265,7 +269,7 @@ def _partitions_by_task(
 def _process(
     process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]
 ) -> DescribedProcess:
-    """Merge the metadata of the consumers of one process."""
+    """Describe one process of a Streams group: merge the metadata of its consumers."""
     active = {
         task: partitions for consumer in consumers for task, partitions in consumer.active.items()
     }
@@ -305,7 +309,7 @@ def _process(
 
 
 def _standby_kind(group: GroupDescription) -> StandbyKind:
-    """Return whether the copies of the group are standbys, warm-ups, or cannot be told apart.
+    """Return whether the described group's copies are standbys, warm-ups, or cannot be told apart.
 
     Without a scheduled probing rebalance there are no warm-ups. With one, there are only warm-ups
     if some task of a stateful subtopology has no copy: the task assignors of Kafka Streams give
@@ -335,9 +339,10 @@ def _standby_kind(group: GroupDescription) -> StandbyKind:
 
 
 def _unowned(group: GroupDescription) -> tuple[TaskId, ...]:
-    """Return the tasks that a member ran when it joined and that no member was assigned.
+    """Return the tasks of the described group that a member ran and that no member was assigned.
 
-    Returns none if some assignment cannot be decoded: the tasks may be in it.
+    A member reports what it runs when it joins. Returns none if some assignment cannot be decoded:
+    the tasks may be in it.
     """
     if not all(isinstance(consumer.assignment, AssignmentInfo) for consumer in group.consumers):
         return ()
@@ -357,5 +362,5 @@ def _uuid_text(uuid: bytes) -> str:
 
 
 def in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
-    """Return these tasks, each once, by topology and number."""
+    """Return these Streams tasks, each once, by topology, subtopology and partition."""
     return sorted(dict.fromkeys(tasks), key=lambda task: (task.topology or "", *task[:2]))

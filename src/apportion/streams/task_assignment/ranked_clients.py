@@ -54,9 +54,11 @@ class AssignmentProblem(NamedTuple):
 def assignment_problem(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> AssignmentProblem:
-    """Rank the clients of every task.
+    """Return the input of a task assignor, with the clients that have state of each task ranked.
 
-    A client whose lag is the whole changelog is left out: it has no state to build on.
+    Called by the group's leader for each rebalance. clients: one row for each (process, task) that
+    a process has reported; here a client is a process, as in Kafka Streams. A client whose lag is
+    the whole changelog is left out: it has no state to build on.
     """
     lag, task = clients.lag, clients.task
     rank = np.where(
