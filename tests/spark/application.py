@@ -28,6 +28,7 @@ from apportion.spark.source import GroupSource, GroupStreamReader
 
 # a JVM that lives for a minute starts with a third less work
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+POLL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
 
 
 def pass_gate(gate: Path) -> None:
@@ -131,19 +132,16 @@ def main() -> None:
         if batch_id > 0:
             pass_gate(Path(args.gates) / "written")
 
-    stream_writer = rows.writeStream.foreachBatch(write).option(
-        "checkpointLocation", args.checkpoint
-    )
+    stream = rows.writeStream.foreachBatch(write).option("checkpointLocation", args.checkpoint)
     available_now = args.trigger == "available now"
     query = (
-        stream_writer.trigger(availableNow=True)
+        stream.trigger(availableNow=True)
         if available_now
-        else stream_writer.trigger(processingTime=args.trigger)
+        else stream.trigger(processingTime=args.trigger)
     ).start()
     print("started", flush=True)
-    poll_s: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
     while not stop.is_set():
-        if query.awaitTermination(poll_s):
+        if query.awaitTermination(POLL_S):
             error = query.exception()
             sys.exit(f"the query failed: {error}" if error or not available_now else 0)
     query.stop()
