@@ -119,6 +119,7 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
             Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}"
         )
     if timestamp_ms == LATEST:
+        # Not the end of the log: records that are not on the disk yet may be cut back.
         return partition.high_watermark, -1, LEADER_EPOCH
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return partition.start_offset, -1, LEADER_EPOCH
