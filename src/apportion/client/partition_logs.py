@@ -101,8 +101,8 @@ class PartitionLogs(NetworkClient):
                 partitions=tuple(
                     ListOffsetsPartition(
                         partition_index=partition.partition,
-                        # KIP-320: a leader of another epoch refuses the request instead of
-                        # answering for a log that was truncated.
+                        # A leader of another epoch refuses the request instead of answering for a
+                        # log that was truncated.
                         current_leader_epoch=leader.epoch,
                         timestamp=timestamp,
                     )

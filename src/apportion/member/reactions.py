@@ -40,7 +40,7 @@ LEADER = {  # of requests to the leader of a partition
     Code.UNKNOWN_LEADER_EPOCH: Reaction.REFRESH_METADATA,
     Code.REPLICA_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
     Code.KAFKA_STORAGE_ERROR: Reaction.REFRESH_METADATA,
-    # KIP-207: a new leader does not know its high watermark yet; it stays the leader.
+    # A new leader does not know its high watermark yet; it stays the leader.
     Code.OFFSET_NOT_AVAILABLE: Reaction.RETRY,
     Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH_METADATA,
     Code.UNKNOWN_TOPIC_ID: Reaction.REFRESH_METADATA,
