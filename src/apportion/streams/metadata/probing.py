@@ -32,6 +32,12 @@ from apportion.errors import Code, Refused
 from apportion.streams.metadata.model import EARLIEST_PROBEABLE, NO_VERSION
 from apportion.streams.metadata.releases import Release, VersionNegotiation
 
+NEWER_VERSION_REASON = "all understand version"
+"""How the reason in JoinGroup begins when a member rejoins to use a newer metadata version.
+
+The simulator's law `leader-triggers` looks for it.
+"""
+
 
 class MetadataVersions(NamedTuple):
     """The two version numbers of a subscription or an assignment.
@@ -165,7 +171,7 @@ def _after_probing(
             received.understood, f"the leader understands version {received.understood}, not {sent}"
         )
     used = min(received.understood, latest)
-    return NextVersion(used, f"all understand version {used} now" if leads_unfinished else None)
+    return NextVersion(used, f"{NEWER_VERSION_REASON} {used} now" if leads_unfinished else None)
 
 
 def _after_common_version(
@@ -173,7 +179,7 @@ def _after_common_version(
 ) -> NextVersion:
     """Follow the version that all members support, up or down (since 2.4)."""
     if received.supported > sent:
-        return NextVersion(received.supported, f"all understand version {received.supported} now")
+        return NextVersion(received.supported, f"{NEWER_VERSION_REASON} {received.supported} now")
     if received.supported < sent:
         return NextVersion(
             received.supported, f"somebody understands no more than version {received.supported}"
