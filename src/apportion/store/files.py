@@ -229,6 +229,7 @@ class RealDisk:
         """Make files and directories durable."""
         # In parallel: the file system then commits its journal once for all of them.
         waiting = list(paths)
+        # For one file a thread would cost more than it saves.
         if len(waiting) < 2:
             for path in waiting:
                 self._sync(path)
@@ -262,6 +263,7 @@ class RealDisk:
             if fd < 0:
                 fd = os.open(self._absolute_path(path), os.O_RDONLY | os.O_CLOEXEC)
             (os.fsync if stat.S_ISDIR(os.fstat(fd).st_mode) else fdatasync)(fd)
+        # A file that was deleted needs no sync.
         except FileNotFoundError:
             return
         except OSError as error:

@@ -154,6 +154,7 @@ class MetadataLog:
         try:
             self._disk.append(PATH, self._size_bytes, line)
         except DiskError:
+            # Half a line that stays behind is cut off at the next start.
             with suppress(DiskError):
                 self._disk.resize(PATH, self._size_bytes)
             raise

@@ -65,6 +65,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if name.endswith(CLEANED):  # it never took the place of another segment
             disk.delete(f"{directory}/{name}")
     base_offsets = _offsets(names, LOG)
+    # By the name of the next file, because a segment below the start is not read (decision 35).
     below_start = [
         base
         for base, following in pairwise(base_offsets)
@@ -126,6 +127,7 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
         segment.add_batch(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
         at = end
     truncated_bytes = len(bytes(view[at:]).rstrip(b"\0"))
+    # Zeros as well: the next batch has to begin where this one ends.
     if at < size:
         segment.trim()
     return truncated_bytes

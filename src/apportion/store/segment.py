@@ -171,6 +171,7 @@ class Segment:
         if first is None or first.last_offset >= before_offset:
             return EMPTY
         stop = first.start + max_bytes
+        # All that is left of the segment: no batch behind the first one has to be looked at.
         if before_offset >= self.next_offset and stop >= self.size_bytes:
             return self._disk.view(self.path, first.start, self.size_bytes)
         end = max(first.end, self.index.below(before_offset, stop))
@@ -251,6 +252,7 @@ class Segment:
         """
         step = self._settings.growth_bytes
         if step:
+            # Not beyond the size of a segment, where nothing would ever be written.
             file_bytes = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
             self._disk.resize(self.path, file_bytes)
             self._file_bytes = file_bytes

@@ -103,6 +103,7 @@ def _number(view: memoryview, at: int, size: int) -> int:
 
 
 def _gzip(view: memoryview) -> bytes:
+    # Bits 31: with the header and trailer of a gzip file, which Java's reader expects.
     return zlib.compress(view, 6, wbits=31)
 
 
@@ -241,6 +242,7 @@ def _unlz4(view: memoryview, output: memoryview) -> int:
 
 
 def _zstd(view: memoryview) -> bytes:
+    # Kafka's default level.
     return bytes(cramjam.zstd.compress(view, level=3))
 
 

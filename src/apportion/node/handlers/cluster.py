@@ -188,6 +188,7 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     Errors: MISMATCHED_ENDPOINT_TYPE for controllers (endpoint type 2), UNSUPPORTED_ENDPOINT_TYPE.
     """
     request: DescribeClusterRequest = arrived.request
+    # KIP-919: a tool that looks for controllers must not take a broker for one.
     if request.endpoint_type != BROKERS:
         code = (
             Code.MISMATCHED_ENDPOINT_TYPE

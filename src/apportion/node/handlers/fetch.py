@@ -101,6 +101,7 @@ class FetchResult:
         """
         if partition is None:
             return self._error(requested, self._missing_partition_code(topic))
+        # KIP-320: a client that has seen a later leader must not read this log.
         if requested.current_leader_epoch > LEADER_EPOCH:
             return self._error(requested, Code.UNKNOWN_LEADER_EPOCH)
         if requested.last_fetched_epoch > LEADER_EPOCH:

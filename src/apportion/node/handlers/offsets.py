@@ -103,6 +103,7 @@ def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
     """Return the partition. Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH."""
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+    # KIP-320: a client that has seen a later leader must not believe this log.
     if epoch > LEADER_EPOCH:
         raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
     return partition
