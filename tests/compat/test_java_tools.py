@@ -6,14 +6,20 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, jars_of
-from tests.compat.java.jvm import classic
+from tests.compat.java.jvm import Jvm, classic
 from tests.compat.java.stage import Stage
 from tests.compat.java.story import all_read, committed_by, settled, until
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 TOOLS = "org.apache.kafka.tools."
@@ -25,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture(scope="session")
-def java(lane_missing):
+def java(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
     """`java(tool, *arguments)` gives what the tool prints, as lines of single-spaced words."""
     if not shutil.which("java"):
         lane_missing("java is not on the PATH; Apache Kafka's tools need it.")
@@ -34,7 +40,7 @@ def java(lane_missing):
     except KafkaMissing as problem:
         lane_missing(str(problem))
 
-    def run(tool, *arguments):
+    def run(tool: str, *arguments: str) -> list[str]:
         command = ["java", *JVM, "-cp", f"{jars.resolve()}/*", TOOLS + tool, *arguments]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
@@ -45,7 +51,7 @@ def java(lane_missing):
     return run
 
 
-def batches_in(data):
+def batches_in(data: bytes) -> bytes:
     """`data` up to the zeros behind its last batch."""
     end = 0
     while size := int.from_bytes(data[end + 8 : end + 12], "big"):
@@ -53,7 +59,7 @@ def batches_in(data):
     return data[:end]
 
 
-def create_topic(java, served):
+def create_topic(java: Callable[..., list[str]], served: "Served") -> tuple[str, str]:
     """The topic `t` with three partitions, made by Kafka's own tool."""
     to = ("--bootstrap-server", served.bootstrap)
     counts = ("--partitions", "3", "--replication-factor", "1")
@@ -61,7 +67,9 @@ def create_topic(java, served):
     return to
 
 
-def produce_and_consume(java, served, to):
+def produce_and_consume(
+    java: Callable[..., list[str]], served: "Served", to: tuple[str, str]
+) -> list[tuple[str, ...]]:
     """`COUNT` records are written to `t` and read by the group `g`: (topic, partition, end)."""
     props = (f"bootstrap.servers={served.bootstrap}", "compression.type=lz4")
     load = ("--num-records", str(COUNT), "--record-size", "100", "--throughput", "-1")
@@ -74,13 +82,17 @@ def produce_and_consume(java, served, to):
     return [tuple(line.split(":")) for line in java("GetOffsetShell", *to, "--topic", "t")]
 
 
-def described_partitions(java, to):
+def described_partitions(
+    java: Callable[..., list[str]], to: tuple[str, str]
+) -> list[tuple[str, ...]]:
     """(partition, committed offset, end, lag) of each partition that the group `g` reads."""
     lines = java(GROUPS, *to, "--describe", "--group", "g")
     return [tuple(line.split()[2:6]) for line in lines if line.startswith("g t ")]
 
 
-def test_java_admins_create_topics_and_see_features(served, java):
+def test_java_admins_create_topics_and_see_features(
+    served: "Served", java: Callable[..., list[str]]
+) -> None:
     to = create_topic(java, served)
     described = java("TopicCommand", *to, "--describe", "--topic", "t")
     assert re.fullmatch(
@@ -93,7 +105,9 @@ def test_java_admins_create_topics_and_see_features(served, java):
     )
 
 
-def test_java_producers_and_consumers_work_and_admins_reset_and_delete_their_group(served, java):
+def test_java_producers_and_consumers_work_and_admins_reset_and_delete_their_group(
+    served: "Served", java: Callable[..., list[str]]
+) -> None:
     to = create_topic(java, served)
     ends = produce_and_consume(java, served, to)
     assert sum(int(end) for _, _, end in ends) == COUNT
@@ -107,7 +121,9 @@ def test_java_producers_and_consumers_work_and_admins_reset_and_delete_their_gro
     assert "successful" in java(GROUPS, *to, "--delete", "--group", "g")[-1]
 
 
-def test_javas_tool_reads_the_log_of_the_offsets_topic(served, java, tmp_path):
+def test_javas_tool_reads_the_log_of_the_offsets_topic(
+    served: "Served", java: Callable[..., list[str]], tmp_path: Path
+) -> None:
     produce_and_consume(java, served, create_topic(java, served))
     grown = next(
         path
@@ -122,7 +138,9 @@ def test_javas_tool_reads_the_log_of_the_offsets_topic(served, java, tmp_path):
     assert "could not be decoded" not in dumped
 
 
-def test_java_admins_delete_records(bootstrap, java, resident, tmp_path):
+def test_java_admins_delete_records(
+    bootstrap: str, java: Callable[..., list[str]], resident: Jvm, tmp_path: Path
+) -> None:
     stage = Stage(bootstrap, resident, 2)
     stage.produce(200)
     ends = [[each[1] for each in stage.sent].count(partition) for partition in range(2)]
@@ -141,7 +159,9 @@ def test_java_admins_delete_records(bootstrap, java, resident, tmp_path):
     assert sorted(starts) == [f"{stage.topic}:0:5", f"{stage.topic}:1:{ends[1]}"]
 
 
-def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):
+def test_java_admins_see_and_change_classic_groups(
+    bootstrap: str, java: Callable[..., list[str]], resident: Jvm
+) -> None:
     stage = Stage(bootstrap, resident, 4)
     topic, group = stage.topic, stage.group
     stage.produce(200)
@@ -158,7 +178,7 @@ def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):
     to = ("--bootstrap-server", bootstrap)
     of_group = (*to, "--group", group)
 
-    def told(tool, *arguments):
+    def told(tool: str, *arguments: str) -> list[str]:
         return [re.sub(r"(one|two)-\S+ ", r"\1-ID ", line) for line in java(tool, *arguments)[1:]]
 
     assert sorted(told(GROUPS, *of_group, "--describe")) == [

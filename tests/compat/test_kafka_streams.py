@@ -2,22 +2,32 @@
 counts that are right.
 """
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from tests.compat.java.story import until
 from tests.compat.streams.application import Application, repeats
-from tests.compat.streams.program import LEAVES, Streams
+from tests.compat.streams.program import LEAVES, Instance, Streams
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 # kafka-python's, of another module
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
-def launch(streams_classpath, tmp_path):
+def launch(
+    streams_classpath: Callable[[str], str], tmp_path: Path
+) -> Iterator[Callable[..., Streams]]:
     """A function: a JVM of that name, which may crash, for instances of that release."""
     programs = []
 
-    def program(name, release="4.3.1"):
+    def program(name: str, release: str = "4.3.1") -> Streams:
         programs.append(Streams(streams_classpath(release), tmp_path, name))
         return programs[-1]
 
@@ -32,11 +42,17 @@ def launch(streams_classpath, tmp_path):
     ids=["words", "flights-on-two-threads-with-standbys"],
 )
 def test_counts_are_right_through_growth_a_crash_and_a_return(
-    bootstrap, streams, launch, tmp_path, splitter, config, standbys
-):
+    bootstrap: str,
+    streams: Streams,
+    launch: Callable[..., Streams],
+    tmp_path: Path,
+    splitter: str,
+    config: dict[str, int],
+    standbys: int,
+) -> None:
     application = Application(bootstrap, splitter)
 
-    def start(program, name):
+    def start(program: Streams, name: str) -> Instance:
         return application.start(program, name, tmp_path, **config)
 
     with application.flow():
@@ -73,7 +89,9 @@ def test_counts_are_right_through_growth_a_crash_and_a_return(
     assert [program.complaints() for program in (streams, first_life, second_life)] == [[], [], []]
 
 
-def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_path):
+def test_counts_are_exact_when_the_broker_is_killed_twice(
+    broker: "Served", streams: Streams, tmp_path: Path
+) -> None:
     application = Application(broker.bootstrap, "words")
     with application.flow() as flow:
         both = [
@@ -101,11 +119,11 @@ def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_p
 class Roll:
     """Two instances that are replaced one after the other, as often as wanted."""
 
-    def __init__(self, application, directory):
+    def __init__(self, application: Application, directory: Path) -> None:
         self.application, self.directory = application, directory
-        self.running = {}
+        self.running: dict[str, Instance] = {}
 
-    def to(self, program, **config):
+    def to(self, program: Streams, **config: Any) -> list[dict[str, int]]:
         """Both run in that process; which version of the metadata each had spoken when one, and
         when both had changed.
         """
@@ -118,7 +136,7 @@ class Roll:
             spoken.append(self.application.spoken())
         return spoken
 
-    def end(self):
+    def end(self) -> None:
         """Every word was counted once, and both have left."""
         ledger = self.application.counted()
         assert ledger.agrees()
@@ -129,8 +147,8 @@ class Roll:
 
 
 def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
-    bootstrap, streams, launch, tmp_path
-):
+    bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
+) -> None:
     application = Application(bootstrap, "words")
     roll, older = Roll(application, tmp_path), launch("older", "3.9.1")
     with application.flow():
@@ -142,8 +160,8 @@ def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
 
 
 def test_an_application_of_2_8_is_rolled_to_4_3_by_one_bounce_and_moves_up_by_probing(
-    bootstrap, streams, launch, tmp_path
-):
+    bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
+) -> None:
     application = Application(bootstrap, "words")
     roll, older = Roll(application, tmp_path), launch("older", "2.8.2")
     with application.flow():

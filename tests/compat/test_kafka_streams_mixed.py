@@ -2,11 +2,15 @@
 run and every count is right.
 """
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.compat.java.story import until
 from tests.compat.streams.application import Application, repeats
-from tests.compat.streams.program import LEAVES, Streams
+from tests.compat.streams.program import LEAVES, Instance, Streams
 from tests.compat.streams.pythonic import PythonInstance
 
 # kafka-python's, of another module
@@ -14,13 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def python():
+def python() -> Iterator[Callable[..., PythonInstance]]:
     """A function: a Python instance of the application that is named, which runs until the end of
     the test.
     """
     running = []
 
-    def start(application, name, **options):
+    def start(application: Application, name: str, **options: Any) -> PythonInstance:
         running.append(PythonInstance(application, name, **options))
         application.instances.append(running[-1])
         running[-1].start()
@@ -33,10 +37,16 @@ def python():
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_two_in_java_and_one_in_python_count_together(bootstrap, streams, python, tmp_path, first):
+def test_two_in_java_and_one_in_python_count_together(
+    bootstrap: str,
+    streams: Streams,
+    python: Callable[..., PythonInstance],
+    tmp_path: Path,
+    first: str,
+) -> None:
     application = Application(bootstrap, "words")
 
-    def java(name):
+    def java(name: str) -> Instance:
         return application.start(streams, name, tmp_path)
 
     with application.flow():
@@ -57,8 +67,12 @@ def test_two_in_java_and_one_in_python_count_together(bootstrap, streams, python
 
 @pytest.mark.parametrize("first", ["java", "python"])
 def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_alone(
-    bootstrap, streams, python, tmp_path, first
-):
+    bootstrap: str,
+    streams: Streams,
+    python: Callable[..., PythonInstance],
+    tmp_path: Path,
+    first: str,
+) -> None:
     application = Application(bootstrap, "words")
     with application.flow():
         if first == "java":
@@ -83,11 +97,13 @@ def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_
 
 
 @pytest.fixture
-def launch(streams_classpath, tmp_path):
+def launch(
+    streams_classpath: Callable[[str], str], tmp_path: Path
+) -> Iterator[Callable[..., Streams]]:
     """A function: a JVM of that name for instances of that release."""
     programs = []
 
-    def program(name, release):
+    def program(name: str, release: str) -> Streams:
         programs.append(Streams(streams_classpath(release), tmp_path, name))
         return programs[-1]
 
@@ -98,12 +114,17 @@ def launch(streams_classpath, tmp_path):
 
 @pytest.mark.parametrize("first", ["java", "python"])
 def test_with_an_instance_held_at_version_2_all_speak_it_until_it_is_gone(
-    bootstrap, streams, launch, python, tmp_path, first
-):
+    bootstrap: str,
+    streams: Streams,
+    launch: Callable[..., Streams],
+    python: Callable[..., PythonInstance],
+    tmp_path: Path,
+    first: str,
+) -> None:
     application = Application(bootstrap, "words")
     held = launch("held", "3.9.1")
 
-    def starts(who):
+    def starts(who: str) -> Instance | PythonInstance:
         if who == "python":
             return python(application, "snake")
         if who == "held":

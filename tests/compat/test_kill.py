@@ -6,9 +6,14 @@ import os
 import random
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 KILLS = int(os.environ.get("APPORTION_KILLS", "20"))
 SEED = int(os.environ.get("APPORTION_KILLS_SEED", "20"))
@@ -22,26 +27,26 @@ class Load:
     they were told.
     """
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap: str) -> None:
         self.stop = threading.Event()
-        self.told = {}  # (partition, offset) -> value
-        self.failed = []
+        self.told: dict[tuple[int, int], bytes] = {}  # (partition, offset) -> value
+        self.failed: list[Any] = []
         self.committed = 0
         self._bootstrap = bootstrap
         self._threads = [threading.Thread(target=work) for work in (self._produce, self._commit)]
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.stop.set()
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive()
 
-    def _produce(self):
+    def _produce(self) -> None:
         producer = Producer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -55,7 +60,7 @@ class Load:
             }
         )
 
-        def told(error, message):
+        def told(error: Any, message: Any) -> None:
             if error is not None:
                 self.failed.append(error)
             else:
@@ -69,7 +74,7 @@ class Load:
             time.sleep(0.0005)
         assert producer.flush(30) == 0
 
-    def _commit(self):
+    def _commit(self) -> None:
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -91,7 +96,7 @@ class Load:
         consumer.close()
 
 
-def test_twenty_kills_lose_and_double_nothing(served):
+def test_twenty_kills_lose_and_double_nothing(served: "Served") -> None:
     chance = random.Random(SEED)
     reader = {
         "bootstrap.servers": served.bootstrap,
@@ -115,7 +120,7 @@ def test_twenty_kills_lose_and_double_nothing(served):
     offset = consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset
     assert load.committed <= offset <= load.committed + 1
     consumer.assign([TopicPartition("t", partition, 0) for partition in range(3)])
-    found = {}
+    found: dict[Any, bytes | None] = {}
     while len(found) < len(load.told):
         message = consumer.poll(10)
         assert message is not None, f"{len(found)} of {len(load.told)} records are there"

@@ -3,13 +3,14 @@ both ways that it rebalances.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import NewTopic
 
-from tests.compat.driven import Stage
+from tests.compat.driven import Client, Stage
 
 PARTITIONS = 6
 DRIVER = Path(__file__).with_name("clients") / "confluent.py"
@@ -23,12 +24,15 @@ class Rolling:
     and at its end.
     """
 
-    def __init__(self, stage):
+    def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.producer = stage.client([sys.executable, str(DRIVER)], "producer", "consumer")
+        self.members: list[Client]
+        self.everybody: list[Client]
+        self.sent: set[tuple[int, int]]
         self.members, self.everybody, self.sent = [], [], set()
 
-    def start(self, name, strategy, instance=None):
+    def start(self, name: str, strategy: str, instance: str | None = None) -> Client:
         """A member comes."""
         self.flow()
         member = self.stage.client([sys.executable, str(DRIVER)], name, strategy, instance)
@@ -38,7 +42,7 @@ class Rolling:
         self.settled()
         return member
 
-    def stop(self, member, how):
+    def stop(self, member: Client, how: str) -> None:
         """A member goes: it leaves, or its process is killed."""
         self.flow()
         for each in self.members:
@@ -47,10 +51,10 @@ class Rolling:
         getattr(member, how)()
         self.settled()
 
-    def flow(self):
+    def flow(self) -> None:
         self.sent |= self.producer.produce(list(range(PARTITIONS)) * 5)
 
-    def settled(self):
+    def settled(self) -> None:
         """The members share all partitions, and each record has been read by whoever owns it now,
         or by somebody before.
         """
@@ -60,23 +64,23 @@ class Rolling:
         self.flow()
         self.stage.until(self.is_read, "everything is read")
 
-    def is_shared(self):
+    def is_shared(self) -> bool:
         owned = [member.owned() for member in self.members]
         sizes = [len(each) for each in owned]
         whole = sorted(partition for each in owned for partition in each) == list(range(PARTITIONS))
         return whole and max(sizes) - min(sizes) <= 1
 
-    def is_read(self):
+    def is_read(self) -> bool:
         return self.sent <= {place for member in self.everybody for place in member.read()}
 
-    def described(self):
+    def described(self) -> tuple[str, int]:
         """(type, members) as the broker says."""
         group = self.stage.admin.describe_consumer_groups([self.stage.group])[
             self.stage.group
         ].result(20)
         return group.type.name, len(group.members)
 
-    def committed(self):
+    def committed(self) -> dict[int, int]:
         """{partition: next offset} as the broker says."""
         asked = [ConsumerGroupTopicPartitions(self.stage.group)]
         told = self.stage.admin.list_consumer_group_offsets(asked)[self.stage.group].result(20)
@@ -84,7 +88,7 @@ class Rolling:
 
 
 @pytest.fixture
-def group(bootstrap, tmp_path, request):
+def group(bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rolling]:
     """A topic and a group of this test's own."""
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
     stage = Stage(bootstrap, name, name, tmp_path)
@@ -94,7 +98,9 @@ def group(bootstrap, tmp_path, request):
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
-def test_a_group_goes_to_the_new_protocol_and_back_while_records_flow(group, strategy):
+def test_a_group_goes_to_the_new_protocol_and_back_while_records_flow(
+    group: Rolling, strategy: str
+) -> None:
     old = [group.start("old-1", strategy), group.start("old-2", strategy)]
     assert group.described() == ("CLASSIC", 2)
     new = [group.start("new-1", "consumer")]
@@ -122,7 +128,7 @@ def test_a_group_goes_to_the_new_protocol_and_back_while_records_flow(group, str
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
-def test_a_static_member_comes_back_in_the_other_protocol(group, strategy):
+def test_a_static_member_comes_back_in_the_other_protocol(group: Rolling, strategy: str) -> None:
     member = group.start("old-1", strategy, "i1")
     group.start("old-2", strategy, "i2")
     for name, with_strategy, kind in (

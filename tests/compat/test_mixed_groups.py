@@ -3,13 +3,16 @@ both protocols at once.
 """
 
 import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import classic, modern
+from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.stage import Stage
 from tests.compat.java.story import (
+    Actor,
     all_read,
     quarrels,
     settled,
@@ -27,16 +30,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def stage(bootstrap, resident):
+def stage(bootstrap: str, resident: Jvm) -> Stage:
     return Stage(bootstrap, resident, 7)
 
 
 @pytest.fixture
-def join(stage, bootstrap, resident, tmp_path):
+def join(
+    stage: Stage, bootstrap: str, resident: Jvm, tmp_path: Path
+) -> Iterator[Callable[..., Actor]]:
     """`join(kind)` is one more member of that kind; all have left at the end."""
-    everybody = []
+    everybody: list[Actor] = []
 
-    def another(kind, protocol="classic"):
+    def another(kind: str, protocol: str = "classic") -> Actor:
         name = f"{kind} {protocol} {len(everybody)}"
         if kind == "java":
             member = stage.join(
@@ -57,9 +62,11 @@ def join(stage, bootstrap, resident, tmp_path):
 
 
 @pytest.mark.parametrize("leads", KINDS)
-def test_members_of_all_kinds_share_keep_and_read_everything(stage, join, leads):
+def test_members_of_all_kinds_share_keep_and_read_everything(
+    stage: Stage, join: Callable[..., Actor], leads: str
+) -> None:
     flow = stage.flow(pause_ms=5)
-    present = []
+    present: list[Actor] = []
     # who is first leads as long as it stays
     for kind in sorted(KINDS, key=lambda kind: kind != leads):
         before = owned_by(present)
@@ -91,9 +98,14 @@ def test_members_of_all_kinds_share_keep_and_read_everything(stage, join, leads)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(stage, join, seed):
+def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(
+    stage: Stage, join: Callable[..., Actor], seed: int
+) -> None:
     chance = random.Random(seed)
     flow = stage.flow(pause_ms=5)
+    present: list[Actor]
+    everybody: list[Actor]
+    protocols: set[ConsumerGroupType]
     present, everybody, protocols = [], [], set()
     for _ in range(20):
         for _ in range(chance.randint(1, 3)):  # faster than the group can settle
@@ -111,12 +123,12 @@ def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(stage, jo
     assert protocols == {ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER}
 
 
-def owned_by(members):
+def owned_by(members: list[Actor]) -> dict[str, set[str]]:
     """{name: partitions} of `members`."""
     return {member.name: set(member.owned) for member in members}
 
 
-def assert_moved_little(before, after):
+def assert_moved_little(before: dict[str, set[str]], after: dict[str, set[str]]) -> None:
     """Among those who stayed, each has only more than before, or only less: nothing was swapped."""
     assert [
         name

@@ -3,9 +3,14 @@ in order.
 """
 
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 pytestmark = [  # kafka-python's own doing
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -17,14 +22,14 @@ COUNT = 500
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
-def read_all(bootstrap, topic, count):
+def read_all(bootstrap: str, topic: str, count: int) -> dict[int, list[Any]]:
     """Every record of the topic, by partition: offset, key, value, headers."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
     )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found = {partition: [] for partition in partitions}
+    found: dict[Any, list[Any]] = {partition: [] for partition in partitions}
     while sum(map(len, found.values())) < count:
         message = consumer.poll(10)
         assert message is not None, f"{sum(map(len, found.values()))} of {count} records came"
@@ -37,7 +42,7 @@ def read_all(bootstrap, topic, count):
     return found
 
 
-def check(found, sent):
+def check(found: dict[int, list[Any]], sent: list[tuple[bytes, bytes]]) -> None:
     """`found` holds what was sent, once, at offsets without a gap, each key in the order of its
     sending.
     """
@@ -52,7 +57,7 @@ def check(found, sent):
 
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("codec", CODECS)
-def test_confluent_kafka_produces(served, codec, idempotent):
+def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool) -> None:
     producer = Producer(
         {
             "bootstrap.servers": served.bootstrap,
@@ -81,7 +86,7 @@ def test_confluent_kafka_produces(served, codec, idempotent):
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_confluent_kafka_produces_with_fewer_acks(served, acks):
+def test_confluent_kafka_produces_with_fewer_acks(served: "Served", acks: int) -> None:
     producer = Producer({"bootstrap.servers": served.bootstrap, "acks": acks})
     sent = [(b"k", b"%d" % n) for n in range(COUNT)]
     for key, value in sent:
@@ -92,7 +97,7 @@ def test_confluent_kafka_produces_with_fewer_acks(served, acks):
 
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("codec", [None, "gzip"])  # those that need no further package
-def test_kafka_python_produces(served, codec, idempotent):
+def test_kafka_python_produces(served: "Served", codec: str | None, idempotent: bool) -> None:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(
@@ -115,10 +120,10 @@ def test_kafka_python_produces(served, codec, idempotent):
 
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("codec", [None, "gzip"])
-def test_aiokafka_produces(served, codec, idempotent):
+def test_aiokafka_produces(served: "Served", codec: str | None, idempotent: bool) -> None:
     from aiokafka import AIOKafkaProducer
 
-    async def produce():
+    async def produce() -> list[Any]:
         producer = AIOKafkaProducer(
             bootstrap_servers=served.bootstrap,
             compression_type=codec,
@@ -137,7 +142,9 @@ def test_aiokafka_produces(served, codec, idempotent):
     check(read_all(served.bootstrap, "t", COUNT), sent)
 
 
-def test_a_transactional_producer_is_told_at_once_that_there_are_no_transactions(served):
+def test_a_transactional_producer_is_told_at_once_that_there_are_no_transactions(
+    served: "Served",
+) -> None:
     from confluent_kafka import KafkaException
 
     producer = Producer({"bootstrap.servers": served.bootstrap, "transactional.id": "t"})

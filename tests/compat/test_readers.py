@@ -4,10 +4,15 @@ where they were told to.
 
 import asyncio
 import warnings
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+if TYPE_CHECKING:
+    from tests.compat.conftest import Served
+
 
 COUNT = 300
 
@@ -19,7 +24,7 @@ pytestmark = [  # kafka-python's own doing
 
 
 @pytest.fixture
-def filled(served):
+def filled(served: "Served") -> "Served":
     """A broker with one partition of `t` that holds the numbers up to COUNT, each with its own
     time.
     """
@@ -35,7 +40,7 @@ def filled(served):
 NUMBERS = [b"%d" % n for n in range(COUNT)]
 
 
-def test_confluent_kafka_reads(filled):
+def test_confluent_kafka_reads(filled: "Served") -> None:
     consumer = Consumer(
         {"bootstrap.servers": filled.bootstrap, "group.id": "r", "fetch.message.max.bytes": 1000}
     )
@@ -43,7 +48,7 @@ def test_confluent_kafka_reads(filled):
     assert at_time[0].offset == 77
     assert consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10) == (0, COUNT)
     consumer.assign([TopicPartition("t", 0, 0)])
-    read = []
+    read: list[bytes | None] = []
     while len(read) < COUNT:
         message = consumer.poll(10)
         assert message is not None
@@ -53,7 +58,7 @@ def test_confluent_kafka_reads(filled):
     assert read == NUMBERS
 
 
-def test_kafka_python_reads(filled):
+def test_kafka_python_reads(filled: "Served") -> None:
     from kafka import KafkaConsumer
     from kafka import TopicPartition as Place
 
@@ -79,11 +84,11 @@ def test_kafka_python_reads(filled):
     assert read == NUMBERS
 
 
-def test_aiokafka_reads(filled):
+def test_aiokafka_reads(filled: "Served") -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka import TopicPartition as Place
 
-    async def read():
+    async def read() -> list[bytes]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=filled.bootstrap, group_id=None, auto_offset_reset="earliest"
         )
@@ -96,7 +101,7 @@ def test_aiokafka_reads(filled):
     assert asyncio.run(read()) == NUMBERS
 
 
-def test_confluent_kafka_administers(filled):
+def test_confluent_kafka_administers(filled: "Served") -> None:
     admin = AdminClient({"bootstrap.servers": filled.bootstrap})
     admin.create_partitions([NewPartitions("t", 4)])["t"].result(10)
     assert len(admin.list_topics(timeout=10).topics["t"].partitions) == 4

@@ -3,6 +3,9 @@ of themselves.
 """
 
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -10,20 +13,20 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from tests.compat.java.story import until
 from tests.compat.streams.application import Application
-from tests.compat.streams.program import LEAVES, Streams
+from tests.compat.streams.program import LEAVES, Instance, Streams
 
 COPIES = ("standby", "warmup", "standby_or_warmup")
 
 
 @pytest.fixture
-def older(streams_classpath, tmp_path):
+def older(streams_classpath: Callable[[str], str], tmp_path: Path) -> Iterator[Streams]:
     """A JVM with a release that can still speak as 1.1."""
     program = Streams(streams_classpath("3.9.1"), tmp_path, "older")
     yield program
     program.end()
 
 
-def described(application):
+def described(application: Application) -> Any:
     """The report on the application's group."""
     arguments = [
         "streams",
@@ -38,7 +41,7 @@ def described(application):
     return json.loads(result.stdout)
 
 
-def shares(report):
+def shares(report: dict[str, Any]) -> dict[str, tuple[int, int | None, list[str], list[str]]]:
     """{endpoint: version used, version supported, active tasks, copies}."""
     return {
         each["endpoint"]: (
@@ -52,11 +55,11 @@ def shares(report):
 
 
 def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_upgrade_is_named(
-    bootstrap, older, tmp_path
-):
+    bootstrap: str, older: Streams, tmp_path: Path
+) -> None:
     application = Application(bootstrap, "words")
 
-    def start(name, **config):
+    def start(name: str, **config: Any) -> Instance:
         return application.start(older, name, tmp_path, num_standby_replicas=1, **LEAVES, **config)
 
     with application.flow():

@@ -4,9 +4,11 @@ replays.
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
+from tests.compat.streams.program import Streams
 from tests.compat.streams.replays import (
     Replay,
     Take,
@@ -24,8 +26,8 @@ PLACE = ("words", 0)
 
 
 def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sync(
-    streams, tmp_path
-):
+    streams: Streams, tmp_path: Path
+) -> None:
     with staged(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as stage:
         scene = Scene(stage, streams, tmp_path, random.Random(1))
         ledger = scene.play("joined")
@@ -37,19 +39,19 @@ def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sy
     assert (lost_commits(scene.said), lost_generations(scene.said, stage.kills)) == ([], [])
 
 
-def takes(client, begin_s, *offsets):
+def takes(client: str, begin_s: int, *offsets: int) -> list[Take]:
     """Return takes of these offsets, one a second."""
     return [Take(begin_s + number, offset, client) for number, offset in enumerate(offsets)]
 
 
-def test_a_replay_goes_on_while_offsets_follow_each_other_and_were_taken_before():
+def test_a_replay_goes_on_while_offsets_follow_each_other_and_were_taken_before() -> None:
     first = takes("g-one-", 0, 0, 1, 2, 3)
     again = takes("g-two-", 10, 2, 3, 4, 5)
     assert list(replays_in(PLACE, [*again, *first])) == [Replay(PLACE, first[2], again[0], 3)]
     assert list(replays_in(PLACE, first)) == []
 
 
-def commit(at_s, offset, code="NONE"):
+def commit(at_s: int, offset: int, code: str | None = "NONE") -> Said:
     """Return a commit that took a second, without an answer where there is no code."""
     answer = {"codes": {code}, "by_place": {PLACE: code}} if code else None
     return Said(
@@ -62,7 +64,7 @@ def commit(at_s, offset, code="NONE"):
     )
 
 
-def fetch(at_s, offset):
+def fetch(at_s: int, offset: int) -> Said:
     """Return a fetch of the committed offset that was answered a second later."""
     return Said(
         "g-one-consumer",
@@ -87,13 +89,15 @@ def fetch(at_s, offset):
     ],
 )
 def test_a_commit_is_lost_if_it_was_acknowledged_and_an_older_one_is_fetched(
-    commits, fetched, lost
-):
+    commits: list[Said], fetched: int, lost: int
+) -> None:
     assert len(lost_commits([*commits, fetch(10, fetched)])) == lost
 
 
 @pytest.mark.parametrize(("synced_s", "lost"), [(1, 1), (6, 0)])
-def test_a_generation_is_lost_if_it_had_its_assignment_before_the_kill(synced_s, lost):
+def test_a_generation_is_lost_if_it_had_its_assignment_before_the_kill(
+    synced_s: int, lost: int
+) -> None:
     synced = Said(
         "g-one-consumer", "SyncGroup", {"generation": 3}, {"codes": {"NONE"}}, synced_s, synced_s
     )

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import (
@@ -17,17 +18,22 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import apportion
 
+if TYPE_CHECKING:
+    from apportion.client.fetcher import ConsumerRecord
+    from tests.compat.conftest import Served
+
+
 LONG_AGO_MS = 1_000_000_000_000
 
 
-def made(bootstrap, name, **config):
+def made(bootstrap: str, name: str, **config: Any) -> None:
     """The topic is there, with one partition and these settings, dots as underscores."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     settings = {key.replace("_", "."): value for key, value in config.items()}
     admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(10)
 
 
-def delivered(bootstrap, topic, *keys, **config):
+def delivered(bootstrap: str, topic: str, *keys: bytes | None, **config: Any) -> list[Any]:
     """What librdkafka reports for a record of each key that it sends in one batch: the error, or
     none.
     """
@@ -45,11 +51,11 @@ def delivered(bootstrap, topic, *keys, **config):
     return [error and error.code() for error in reports]
 
 
-def timestamps(bootstrap, topic, count):
+def timestamps(bootstrap: str, topic: str, count: int) -> tuple[list[tuple[int, int]], int]:
     """Type and time of so many records, as librdkafka reads them; and where the first moment finds
     them.
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "r"})
+    consumer: Any = Consumer({"bootstrap.servers": bootstrap, "group.id": "r"})
     consumer.assign([Place(topic, 0, 0)])
     found = [consumer.poll(10).timestamp() for _ in range(count)]
     [at] = consumer.offsets_for_times([Place(topic, 0, LONG_AGO_MS + 1)], 10)
@@ -58,7 +64,7 @@ def timestamps(bootstrap, topic, count):
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_librdkafka_reads_the_time_of_the_append(served, codec):
+def test_librdkafka_reads_the_time_of_the_append(served: "Served", codec: str) -> None:
     began_ms = time.time() * 1000
     made(served.bootstrap, "appended", message_timestamp_type="LogAppendTime")
     made(served.bootstrap, "created")
@@ -77,13 +83,13 @@ def test_librdkafka_reads_the_time_of_the_append(served, codec):
     )
 
 
-def test_librdkafka_reports_records_without_a_key_to_a_compacted_topic(served):
+def test_librdkafka_reports_records_without_a_key_to_a_compacted_topic(served: "Served") -> None:
     made(served.bootstrap, "keyed", cleanup_policy="compact")
     assert delivered(served.bootstrap, "keyed", b"a", b"b") == [None, None]
     assert delivered(served.bootstrap, "keyed", None) == [KafkaError.INVALID_RECORD]
 
 
-def test_librdkafka_is_told_which_setting_is_not_there(served):
+def test_librdkafka_is_told_which_setting_is_not_there(served: "Served") -> None:
     with pytest.raises(KafkaException) as refused:
         made(served.bootstrap, "tiered", remote_storage_enable="true")
     error = refused.value.args[0]
@@ -93,7 +99,7 @@ def test_librdkafka_is_told_which_setting_is_not_there(served):
     )
 
 
-def test_our_own_consumer_reads_the_time_of_the_append(served):
+def test_our_own_consumer_reads_the_time_of_the_append(served: "Served") -> None:
     began_ms = time.time() * 1000
     made(served.bootstrap, "appended", message_timestamp_type="LogAppendTime")
     delivered(served.bootstrap, "appended", b"a", b"b")
@@ -102,7 +108,7 @@ def test_our_own_consumer_reads_the_time_of_the_append(served):
             served.bootstrap, group_id="g", topics=["appended"], auto_offset_reset="earliest"
         )
     ) as consumer:
-        records = []
+        records: list[ConsumerRecord] = []
         while len(records) < 2:
             records += consumer.poll(10_000)
     assert all(began_ms - 1 <= record.timestamp_ms <= time.time() * 1000 for record in records)

@@ -1,15 +1,18 @@
 """One real Apache Kafka for the whole run of the tests in this directory."""
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
+from tests.kafka.differential.side import Side
 
 
 @pytest.fixture(scope="session")
-def jars(lane_missing):
+def jars(lane_missing: Callable[[str], NoReturn]) -> Path:
     """The jars of Apache Kafka; without Maven the lane is missing."""
     try:
         return jars_of(Path(__file__).with_name("pom.xml"))
@@ -18,7 +21,9 @@ def jars(lane_missing):
 
 
 @pytest.fixture(scope="session")
-def kafka(jars, tmp_path_factory, lane_missing):
+def kafka(
+    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[RealKafka]:
     """A running RealKafka; without Java the lane is missing. Each test makes topics and groups of
     its own.
     """
@@ -36,7 +41,7 @@ def kafka(jars, tmp_path_factory, lane_missing):
 
 
 @pytest.fixture
-def group(sides):
+def group(sides: tuple[Side, Side]) -> str:
     """The name of a group that both brokers of the module's `sides` see for the first time; their
     scripts begin anew.
     """

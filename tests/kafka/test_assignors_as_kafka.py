@@ -6,9 +6,12 @@ different topics ours may be fairer than Kafka's (decision 0017), never less fai
 more; at equal sizes it never does.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
+from typing import Any, NoReturn
 
 import pytest
 
@@ -21,6 +24,7 @@ from apportion.member.assignors.builtin import (
 )
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from apportion.testing.kafka import KafkaMissing
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.kafka.assignors.groups import History, any_cluster, any_members, blobs
 from tests.kafka.assignors.judge import given_too_early, loads, moves, owners, rightful, wanted
@@ -30,7 +34,7 @@ GROUPS, HISTORIES, GENERATIONS = 300, 100, 8
 
 
 @pytest.fixture(scope="module")
-def java(jars, lane_missing):
+def java(jars: Path, lane_missing: Callable[[str], NoReturn]) -> Iterator[Oracle]:
     """Java's assignors; without Java the lane is missing."""
     try:
         oracle = Oracle(jars)
@@ -42,7 +46,9 @@ def java(jars, lane_missing):
 
 @pytest.mark.parametrize("racks", [False, True], ids=["", "racks"])
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
-def test_range_and_roundrobin_give_exactly_what_java_gives(java, name, racks):
+def test_range_and_roundrobin_give_exactly_what_java_gives(
+    java: Oracle, name: str, racks: bool
+) -> None:
     near = 0
     for seed in range(GROUPS):
         random = Random(seed)
@@ -60,12 +66,15 @@ def test_range_and_roundrobin_give_exactly_what_java_gives(java, name, racks):
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
-def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(java, alike):
+def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(
+    java: Oracle, alike: bool
+) -> None:
     for seed in range(HISTORIES):
         random = Random(seed)
         history = History("sticky", random, alike=alike)
         for generation in range(1, GENERATIONS):
             said = history.says()
+            ours: Any
             ours, theirs = (
                 CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, said),
                 java.assign("sticky", history.cluster, blobs(said)),
@@ -83,7 +92,9 @@ def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(java, al
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
-def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(java, alike):
+def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(
+    java: Oracle, alike: bool
+) -> None:
     waited = hasty = 0
     for seed in range(HISTORIES):
         random = Random(seed)
@@ -112,7 +123,12 @@ def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(java, 
     )
 
 
-def assert_no_worse(ours, theirs, before, alike):
+def assert_no_worse(
+    ours: dict[str, Given],
+    theirs: dict[str, Given],
+    before: dict[tuple[str, int], str],
+    alike: bool,
+) -> None:
     """Ours is as fair and takes no more away, or is fairer where Kafka does not promise the
     fairest.
     """
@@ -125,12 +141,18 @@ def assert_no_worse(ours, theirs, before, alike):
         assert loads(ours) < loads(theirs)
 
 
-def in_java(java, cluster, said):
+def in_java(
+    java: Oracle, cluster: dict[str, TopicShape], said: dict[str, Subscription]
+) -> dict[str, Given]:
     """What Java's cooperative-sticky gives."""
     return java.assign("cooperative-sticky", cluster, blobs(said))
 
 
-def rounds(assign, cluster, said):
+def rounds(
+    assign: Callable[[dict[str, TopicShape], dict[str, Subscription]], Any],
+    cluster: dict[str, TopicShape],
+    said: dict[str, Subscription],
+) -> list[dict[str, Given]]:
     """What `assign` gives from round to round until everything that is wanted is somebody's."""
     given = [assign(cluster, said)]
     while sorted(owners(given[-1])) != sorted(wanted(cluster, said)):
@@ -154,11 +176,13 @@ SAID = Subscription(
     [SAID, Subscription(()), Subscription(("t",)), replace(SAID, user_data=None, rack_id=None)],
 )
 @pytest.mark.parametrize("version", range(4))
-def test_subscriptions_are_read_and_written_as_java_does(java, said, version):
+def test_subscriptions_are_read_and_written_as_java_does(
+    java: Oracle, said: Subscription, version: int
+) -> None:
     assert java.said(said, version) == encode_subscription(said, version)
 
 
-def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java):
+def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java: Oracle) -> None:
     given = Given((TopicParts("t", (0, 1, 2)),))
     assert java.assign("range", {"t": TopicShape(3)}, blobs({"m": Subscription(("t",))})) == {
         "m": given
@@ -170,14 +194,16 @@ def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java):
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 @pytest.mark.parametrize("topics", [(), ("t",), ("t", "u")])
-def test_user_data_are_javas_byte_for_byte(java, name, topics):
+def test_user_data_are_javas_byte_for_byte(
+    java: Oracle, name: str, topics: tuple[str, ...]
+) -> None:
     given = Given(tuple(TopicParts(topic, (0, 2, 5)) for topic in topics))
     ours = CLIENT_ASSIGNORS[name]()
     ours.on_assignment(given, 42)
     assert ours.user_data(topics) == java.told(name, 42, given)
 
 
-def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java):
+def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java: Oracle) -> None:
     given = Given(tuple(TopicParts(f"topic-{number}", (number,)) for number in range(10, 60)))
     ours = CLIENT_ASSIGNORS["sticky"]()
     ours.on_assignment(given, 42)
@@ -189,13 +215,17 @@ def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java):
     assert javas.topic_partitions != mine.topic_partitions
 
 
-def replace_topics(data, parts):
+def replace_topics(
+    data: StickyUserData, parts: list[ConsumerProtocolTopicPartition]
+) -> StickyUserData:
     """The same user data with its topics in that order."""
     return type(data)(topic_partitions=tuple(parts), generation=data.generation)
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_round(java, name):
+def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_round(
+    java: Oracle, name: str
+) -> None:
     cluster = {"t": TopicShape(12), "u": TopicShape(6)}
     said = {member: Subscription(("t", "u")) for member in "abc"}
     first = java.assign(name, cluster, blobs(said))
@@ -204,11 +234,11 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
         told = Subscription(("t", "u"), java.told(name, 3, given), given.partitions, 3)
         heard[member] = decode_subscription(java.said(told, 3))  # as Java's members say it
         assert heard[member] == told
-    ours = CLIENT_ASSIGNORS[name]().assign(cluster, heard)
+    ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, heard)
     assert owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(heard)))
 
 
-def test_a_member_of_an_older_version_is_believed_by_its_user_data(java):
+def test_a_member_of_an_older_version_is_believed_by_its_user_data(java: Oracle) -> None:
     given = Given((TopicParts("t", (2, 3)),))
     old = decode_subscription(
         java.said(
@@ -216,7 +246,7 @@ def test_a_member_of_an_older_version_is_believed_by_its_user_data(java):
         )
     )
     members = {"a": old, "b": Subscription(("t",), None, (TopicParts("t", (1, 2)),), 8)}
-    shared = CLIENT_ASSIGNORS["cooperative-sticky"]().assign({"t": TopicShape(4)}, members)
+    shared: Any = CLIENT_ASSIGNORS["cooperative-sticky"]().assign({"t": TopicShape(4)}, members)
     assert owners(shared) == {("t", 0): "b", ("t", 1): "b", ("t", 2): "a", ("t", 3): "a"}
     # Java looks for the generation of the rival in its subscription alone, and so lets the older
     # claim win.

@@ -4,12 +4,13 @@ through, eager and cooperative, and what only classic ones do.
 
 import pytest
 
+from apportion.testing.kafka import RealKafka
 from tests.client.adopting import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 
 
 @pytest.fixture
-def bootstrap(kafka):
+def bootstrap(kafka: RealKafka) -> str:
     """Where the real Kafka listens."""
     return kafka.bootstrap

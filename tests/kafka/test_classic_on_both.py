@@ -3,7 +3,10 @@ is left after a start.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +27,11 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.compare import make_pool, side_by_side
-from tests.kafka.differential.side import Side
-from tests.kafka.differential.steps import Fetch
+from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.side import Belief, Side
+from tests.kafka.differential.steps import Fetch, Step
 
-ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
+ALIKE: dict[str, Any] = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
 AFTERWARDS = {"group.initial.rebalance.delay.ms": 1_000, "group.max.size": 3}
 """What is set on both when they start again."""
 CROWDED = "crowded"
@@ -39,34 +43,42 @@ BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
 
 
+Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], Belief]]]
+"""What each side knows of members: their ids, their labels and their beliefs."""
+Restarted = tuple[tuple[Side, Side], dict[Any, Known]]
+"""Both brokers after a start, and what each knew before, by script or group."""
+
+
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one."""
     with side_by_side(kafka, **ALIKE) as both:
         yield both
 
 
 @pytest.fixture(autouse=True)
-def no_members(request):
+def no_members(request: pytest.FixtureRequest) -> None:
     """No member is known at first."""
     if "sides" in request.fixturenames:
         for side in request.getfixturevalue("sides"):
             side.begin()
 
 
-def both(sides, step):
+def both(sides: tuple[Side, Side], step: Step) -> Plain:
     """What both brokers say, which is the same, late answers included."""
     ours, theirs = exchange(sides, step)
     assert ours == theirs, step.line()
     return ours
 
 
-def joining(group, letter, *names, **said):
+def joining(group: str, letter: str, *names: str, **said: Any) -> Join:
     """The first words of a member, in a version in which one step is enough."""
     return Join(group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **said)
 
 
-def assemble(sides, group, ballots):
+def assemble(
+    sides: tuple[Side, Side], group: str, ballots: tuple[tuple[str, ...], ...]
+) -> list[Plain]:
     """A generation of all these members; what the first of them is told on each broker."""
     answered(sides, joining(group, "a", *ballots[0]))
     for letter, names in zip("bcdefg", ballots[1:], strict=False):
@@ -74,7 +86,7 @@ def assemble(sides, group, ballots):
     return answered(sides, joining(group, "a", *ballots[0]))
 
 
-def answered(sides, step):
+def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
     """What both brokers answer to a step that has nobody to wait for, however slow the machine
     is.
     """
@@ -105,29 +117,33 @@ def answered(sides, step):
         ),
     ],
 )
-def test_most_votes_choose_the_protocol(sides, ballots, chosen):
+def test_most_votes_choose_the_protocol(
+    sides: tuple[Side, Side], ballots: tuple[tuple[str, ...], ...], chosen: str
+) -> None:
     told = assemble(sides, f"votes-{time.time_ns()}", ballots)
     assert [
         (each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told
     ] == [(0, 2, chosen, len(ballots))] * 2
 
 
-def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides):
+def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides: tuple[Side, Side]) -> None:
     ours, theirs = assemble(sides, f"tie-{time.time_ns()}", ((STICKY, RANGE), (RANGE, STICKY)))
     assert (ours["protocol"], theirs["protocol"] in (RANGE, STICKY)) == (RANGE, True)
 
 
-def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_an_answer(sides):
+def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_an_answer(
+    sides: tuple[Side, Side],
+) -> None:
     group = f"bytes-{time.time_ns()}"
     ours, theirs = exchange(sides, Join(group, "a", ((RANGE, b"range and more"),), version=3))
     assert (ours["answer"]["generation"], theirs["answer"]) == (1, "parked")
 
 
-def live_on(sides, letters, *pulses):
+def live_on(sides: tuple[Side, Side], letters: str, *pulses: Pulse) -> list[dict[str, Plain]]:
     """What came of everything that was asked before, by member, once all these are answered; others
     give signs of life.
     """
-    late = [{}, {}]
+    late: list[dict[str, Plain]] = [{}, {}]
     give_up = time.monotonic() + 30
     while any(each.keys() != set(letters) for each in late):
         assert time.monotonic() < give_up, late
@@ -137,7 +153,7 @@ def live_on(sides, letters, *pulses):
     return late
 
 
-def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
+def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side]) -> None:
     now = time.time_ns()
     silent, slow, idle, pending = (
         f"{word}-{now}" for word in ("silent", "slow", "idle", "pending")
@@ -184,7 +200,9 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
         exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
 
 
-def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka(sides):
+def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka(
+    sides: tuple[Side, Side],
+) -> None:
     group = f"twice-{time.time_ns()}"
     assemble(sides, group, ((RANGE,), (RANGE,)))
     for letter in "ab":
@@ -209,7 +227,7 @@ def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_k
 
 
 @pytest.fixture(scope="module")
-def restarted(jars, tmp_path_factory):
+def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarted]:
     """Both brokers after a start, and the authors of the scripts that were played before, with what
     each side knew then.
 
@@ -224,7 +242,7 @@ def restarted(jars, tmp_path_factory):
         for side in sides:
             side.prepare()
         make_pool(*sides)
-        known = {}
+        known: dict[Any, Known] = {}
         for seed in range(30):
             author = ClassicScript(seed, "restart")
             if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
@@ -262,7 +280,7 @@ def restarted(jars, tmp_path_factory):
                 side.close()
 
 
-def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
+def test_groups_are_the_same_after_both_brokers_have_started_again(restarted: Restarted) -> None:
     sides, known = restarted
     for author, remembered in known.items():
         if author not in (CROWDED, DIED):
@@ -272,8 +290,8 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
 
 
 def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(
-    restarted,
-):
+    restarted: Restarted,
+) -> None:
     sides, known = restarted
     remember(sides, known[CROWDED])
     assert (
@@ -292,7 +310,9 @@ def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_
     )
 
 
-def test_members_of_a_generation_that_died_keep_their_places_only_here(restarted):
+def test_members_of_a_generation_that_died_keep_their_places_only_here(
+    restarted: Restarted,
+) -> None:
     sides, known = restarted
     remember(sides, known[DIED])
     assert both(sides, DescribeClassic((DIED,)))["answer"][DIED]["state"] == "Stable"
@@ -303,7 +323,7 @@ def test_members_of_a_generation_that_died_keep_their_places_only_here(restarted
     assert both(sides, Pulse(DIED, "a", 2, 2))["answer"]["code"] == 0
 
 
-def test_a_full_group_takes_nobody(restarted):
+def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
     sides, _ = restarted
     group = f"full-{time.time_ns()}"
     for side in sides:
@@ -318,21 +338,23 @@ def test_a_full_group_takes_nobody(restarted):
     assert both(sides, Join(group, "f", ((RANGE, b""),)))["answer"]["code"] == 81
 
 
-def remember(sides, remembered):
+def remember(sides: tuple[Side, Side], remembered: Known) -> None:
     """The sides know these members."""
     for side, ids_and_beliefs in zip(sides, remembered, strict=True):
         side.hang_up()
         side.ids, side.labels, side.beliefs = ids_and_beliefs
 
 
-def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restarted):
+def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
+    restarted: Restarted,
+) -> None:
     sides, _ = restarted
     group = f"delay-{time.time_ns()}"
     for side in sides:
         side.begin()
     for letter in "abc":
         assert both(sides, joining(group, letter))["answer"] == "parked"
-    late = [{}, {}]
+    late: list[dict[str, Plain]] = [{}, {}]
     until = time.monotonic() + 30
     while [len(each) for each in late] != [3, 3]:
         assert time.monotonic() < until
@@ -342,7 +364,7 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restart
     assert {(each["generation"], each["leader"]) for each in late[0].values()} == {(1, "a1")}
 
 
-def go_on(sides, author):
+def go_on(sides: tuple[Side, Side], author: ClassicScript) -> None:
     """The group is what it was on both brokers, and its members go on alike, but for generations
     that have died.
     """
@@ -358,7 +380,7 @@ def go_on(sides, author):
     both(sides, look)
 
 
-def is_above_the_saved_one(sides, pulse):
+def is_above_the_saved_one(sides: tuple[Side, Side], pulse: Pulse) -> bool:
     """Whether the generation is later than the one that both brokers know since their start, and is
     answered as it is then.
     """

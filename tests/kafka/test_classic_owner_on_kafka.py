@@ -3,6 +3,9 @@ groups are all there is.
 """
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +13,12 @@ import apportion
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.errors import Code, Refused
 from apportion.member.batch.membership import MembershipFailed
-from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.membership import TopicDescription
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 
 CLASSIC = {
@@ -24,28 +28,29 @@ CLASSIC = {
     "kafka.metadata.max.age.ms": "500",
     "startingOffsets": "earliest",
 }
+OwnerOf = Callable[[str, str, dict[str, str]], BatchMember]
 
 
 @pytest.fixture(scope="module")
-def bootstrap(jars, tmp_path_factory):
+def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = {"group.coordinator.rebalance.protocols": "classic", "broker.rack": "here"}
     with RealKafka(jars, tmp_path_factory.mktemp("kafka"), settings) as broker:
         yield broker.bootstrap
 
 
 @pytest.fixture
-def cluster(bootstrap):
+def cluster(bootstrap: str) -> Iterator[Cluster]:
     made = Cluster(bootstrap)
     yield made
     made.close()
 
 
 @pytest.fixture
-def owner_of(bootstrap):
+def owner_of(bootstrap: str) -> Iterator[OwnerOf]:
     """`owner_of(group, topic, **options)`: an owner; it has left its group at the end."""
     owners = []
 
-    def make(group, topic, options):
+    def make(group: str, topic: str, options: dict[str, str]) -> BatchMember:
         given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": group, "subscribe": topic}
         owners.append(BatchMember(SourceOptions.parse(given | options)))
         return owners[-1]
@@ -55,12 +60,14 @@ def owner_of(bootstrap):
         owner.close()
 
 
-def produce(cluster, places, count):
+def produce(cluster: Cluster, places: Sequence[TopicIdPartition], count: int) -> None:
     for place in places:
         cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
 
 
-def read_by(owners, until, spans=None):
+def read_by(
+    owners: list[BatchMember], until: Callable[[list[Span]], bool], spans: list[Span] | None = None
+) -> list[Span]:
     """What each owner has read when `until` holds of the spans; each asked in turn, its last span
     written before.
     """
@@ -72,7 +79,9 @@ def read_by(owners, until, spans=None):
     return spans
 
 
-def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
+def test_what_is_there_is_read_and_a_second_run_goes_on(
+    cluster: Cluster, owner_of: OwnerOf
+) -> None:
     places = partitions_of(cluster.create_topic("now", 3))
     for total in (4, 8):
         produce(cluster, places, 4)
@@ -85,7 +94,7 @@ def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
         assert batch.end_offsets() == dict.fromkeys(places, total)
 
 
-def test_queries_share_hand_over_and_take_back(cluster, owner_of):
+def test_queries_share_hand_over_and_take_back(cluster: Cluster, owner_of: OwnerOf) -> None:
     places = partitions_of(cluster.create_topic("shared", 4))
     produce(cluster, places, 5)
     one, two = (
@@ -105,7 +114,9 @@ def test_queries_share_hand_over_and_take_back(cluster, owner_of):
     }
 
 
-def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of):
+def test_a_partition_that_is_added_is_read_from_its_beginning(
+    cluster: Cluster, owner_of: OwnerOf
+) -> None:
     cluster.create_topic("grows", 1)
     owner = owner_of("grows", "grows", CLASSIC | {"startingOffsets": "latest"})
     (span,) = read_by([owner], lambda spans: len(spans[0].ranges) == 1)
@@ -115,12 +126,14 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of)
     assert span.ranges[added] == (0, 3)
 
 
-def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(bootstrap, cluster):
+def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(
+    bootstrap: str, cluster: Cluster
+) -> None:
     topic = cluster.create_topic("racked", 2)
     assert cluster.look_up(["racked", "nowhere"]) == (
         TopicDescription("racked", topic.id, 2, (("here",), ("here",))),
     )
-    options = {
+    options: dict[str, Any] = {
         "group_protocol": "classic",
         "partition_assignment_strategy": "range",
         "client_rack": "here",
@@ -131,8 +144,8 @@ def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(bootstrap, c
 
 
 def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(
-    bootstrap, cluster, owner_of
-):
+    bootstrap: str, cluster: Cluster, owner_of: OwnerOf
+) -> None:
     cluster.create_topic("new", 1)
     remedy = "a broker without KIP-848 has classic groups only, so choose the classic protocol"
     owner = owner_of("new", "new", {})

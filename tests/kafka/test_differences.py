@@ -32,13 +32,13 @@ tests as they are there.
 """
 
 
-def rows():
+def rows() -> list[str]:
     """Return the first cell of every row of a table of differences."""
     tables = re.findall(r"^\| what \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE)
     return [line[2:].split(" | ")[0] for table in tables for line in table.splitlines()]
 
 
-def names_in_tests():
+def names_in_tests() -> set[str]:
     """Return every text that stands in the modules beside this one, whole ones only."""
     modules = [
         ast.parse(path.read_text())
@@ -53,7 +53,7 @@ def names_in_tests():
     }
 
 
-def test_every_row_is_shown_or_bears_the_mark():
+def test_every_row_is_shown_or_bears_the_mark() -> None:
     shown = names_in_tests() | BY_NAME.keys()
     assert len(rows()) > 40
     assert [row for row in rows() if not row.endswith(MARK) and row not in shown] == []
@@ -61,7 +61,9 @@ def test_every_row_is_shown_or_bears_the_mark():
 
 
 @pytest.mark.parametrize(("row", "place"), BY_NAME.items())
-def test_a_row_that_is_shown_under_another_name_is_there_and_so_is_its_test(row, place):
+def test_a_row_that_is_shown_under_another_name_is_there_and_so_is_its_test(
+    row: str, place: tuple[str, str]
+) -> None:
     file, test = place
     assert row in rows()
     assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text()

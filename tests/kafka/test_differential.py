@@ -9,7 +9,9 @@ and of docs/differences.md; a row that nothing matched any more is a failure too
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from tests.kafka.differential.compare import (
     play,
     side_by_side,
 )
+from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import (
     EMPTY,
@@ -125,14 +128,16 @@ INTENDED = [
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one, with the topics that scripts share."""
     with side_by_side(kafka, **ALIKE) as both:
         yield both
 
 
-def test_both_brokers_say_the_same_at_every_step(sides):
+def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side]) -> None:
     seeds = range(FIRST, FIRST + SCRIPTS) if ONE_SEED is None else [int(ONE_SEED)]
+    reports: list[str]
+    unsteady: list[str]
     started, steps, reports, unsteady = time.monotonic(), 0, [], []
     for seed in seeds:
         played = play(seed, LENGTH, "first", *sides, INTENDED)
@@ -165,7 +170,7 @@ def test_both_brokers_say_the_same_at_every_step(sides):
     assert len(seeds) < 100 or stale == [], f"differences that were not seen any more: {stale}"
 
 
-JOIN = {"epoch": 0, "owned": EMPTY, "rebalance_ms": 60_000, "assignor": "range"}
+JOIN: dict[str, Any] = {"epoch": 0, "owned": EMPTY, "rebalance_ms": 60_000, "assignor": "range"}
 ODDITIES = [  # name, script, where the answers to its last step differ
     (
         "the target when a member without topics joins",
@@ -208,7 +213,12 @@ longer, the row can go.
 
 
 @pytest.mark.parametrize(("name", "script", "found"), ODDITIES)
-def test_an_oddity_of_kafka_is_still_there(sides, name, script, found):
+def test_an_oddity_of_kafka_is_still_there(
+    sides: tuple[Side, Side],
+    name: str,
+    script: Callable[[str], list[Step]],
+    found: Callable[[str], list[tuple[tuple[str, ...], Plain, Plain]]],
+) -> None:
     group = f"odd-{time.time_ns()}"
     for side in sides:
         side.begin()
@@ -231,7 +241,9 @@ def test_an_oddity_of_kafka_is_still_there(sides, name, script, found):
         (("uniform", "range", "uniform", None, None), "uniform"),
     ],
 )
-def test_most_votes_choose_the_assignor(sides, votes, chosen):
+def test_most_votes_choose_the_assignor(
+    sides: tuple[Side, Side], votes: tuple[str | None, ...], chosen: str
+) -> None:
     group = f"votes-{time.time_ns()}"
     for side in sides:
         side.begin()
@@ -243,7 +255,9 @@ def test_most_votes_choose_the_assignor(sides, votes, chosen):
 @pytest.mark.parametrize(
     "guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"]
 )
-def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
+def test_a_guard_that_is_switched_off_is_found(
+    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, guard: str
+) -> None:
     answers = {"is_blocked": False}
     monkeypatch.setattr(
         state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True)
@@ -254,7 +268,7 @@ def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
     assert "the brokers disagree after" in found
 
 
-def test_every_intended_difference_is_told_to_users():
+def test_every_intended_difference_is_told_to_users() -> None:
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [
         name
@@ -263,11 +277,13 @@ def test_every_intended_difference_is_told_to_users():
     ] == []
 
 
-def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(sides):
+def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
+    sides: tuple[Side, Side],
+) -> None:
     group = f"silent-{time.time_ns()}"
     for side in sides:
         side.begin()
-    join = {"epoch": 0, "owned": EMPTY, "topics": ("four",), "assignor": "range"}
+    join: dict[str, Any] = {"epoch": 0, "owned": EMPTY, "topics": ("four",), "assignor": "range"}
     told = [
         both(sides, Beat(group, "slow", rebalance_ms=1_000, **join)),
         both(sides, Beat(group, "calm", rebalance_ms=60_000, **join)),
@@ -295,11 +311,13 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(sides):
     }
 
 
-PATIENT = ALIKE | {"group.consumer.session.timeout.ms": 45_000}
+PATIENT: dict[str, Any] = ALIKE | {"group.consumer.session.timeout.ms": 45_000}
 """A start takes a foreign broker some seconds, in which no session shall run out."""
 
 
-def test_groups_are_the_same_after_both_brokers_have_started_again(jars, tmp_path):
+def test_groups_are_the_same_after_both_brokers_have_started_again(
+    jars: Path, tmp_path: Path
+) -> None:
     settings = {name: str(value) for name, value in PATIENT.items()}
     with RealKafka(jars, tmp_path / "kafka", settings) as kafka:
         broker = EmbeddedBroker(tmp_path / "apportion", **PATIENT)
@@ -336,7 +354,7 @@ def go_on(sides: tuple[Side, Side], group: str) -> None:
     both(sides, Describe((group,)))
 
 
-def both(sides: tuple[Side, Side], step: Step):
+def both(sides: tuple[Side, Side], step: Step) -> Plain:
     """What both brokers say, which is the same but for the interval."""
     ours, theirs = (side.play(step) for side in sides)
     if isinstance(step, Beat):
@@ -345,17 +363,15 @@ def both(sides: tuple[Side, Side], step: Step):
     return ours
 
 
-def until(
-    sides: tuple[Side, Side], group: str, members: set[str], beating: str | None = None
-) -> None:
+def until(sides: tuple[Side, Side], group: str, members: set[str], beating: Any = None) -> None:
     """On both brokers the group has come to have just these members, while one of them goes on and
     has what it is to have.
     """
 
-    def is_so(described):
+    def is_so(described: dict[str, dict[str, Any]]) -> bool:
         if described["members"].keys() != members or not beating:
             return described["members"].keys() == members
-        member = described["members"][beating]
+        member: dict[str, object] = described["members"][beating]
         return member["epoch"] == described["epoch"] and member["assignment"] == member["target"]
 
     for side in sides:

@@ -10,7 +10,9 @@ plays a fleet of each kind, and `APPORTION_DIFFERENTIAL_FIRST=9000` says where i
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,11 +20,13 @@ from apportion.coord.classic import join
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer import classic_api
 from apportion.coord.migration import downgrade
+from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
-from tests.kafka.differential.classic_play import play_waiting
+from tests.kafka.differential.classic_play import Author, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.mixed_scripts import MixedScript
+from tests.kafka.differential.side import Side
 
 SCRIPTS = int(os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", "200"))
 FIRST = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
@@ -34,13 +38,13 @@ DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one, with the topics that scripts share."""
     with side_by_side(kafka, **ALIKE) as both:
         yield both
 
 
-AUTHORS = {
+AUTHORS: dict[str, Callable[[int, str, Side], Author]] = {
     "classic": lambda seed, token, theirs: ClassicScript(seed, token),
     "mixed": MixedScript,
 }
@@ -71,8 +75,11 @@ MET = {
 
 
 @pytest.mark.parametrize("kind", AUTHORS)
-def test_both_brokers_say_the_same_at_every_step(sides, kind):
+def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side], kind: str) -> None:
     seeds = range(FIRST, FIRST + SCRIPTS) if ONE_SEED is None else [int(ONE_SEED)]
+    reports: list[str]
+    unsteady: list[str]
+    seen: set[int | str]
     started, steps, reports, unsteady, seen = time.monotonic(), 0, [], [], set()
     for seed in seeds:
         for token in (f"first-{time.time_ns()}", f"again-{time.time_ns()}"):
@@ -107,7 +114,14 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
         ("mixed", downgrade, "may_downgrade", lambda settings, stayers: False),
     ],
 )
-def test_a_rule_that_is_switched_off_is_found(sides, monkeypatch, kind, place, name, instead):
+def test_a_rule_that_is_switched_off_is_found(
+    sides: tuple[Side, Side],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    place: ModuleType | type[ClassicGroup],
+    name: str,
+    instead: Callable[..., object],
+) -> None:
     monkeypatch.setattr(place, name, instead)
     for seed in range(SCRIPTS):
         author = AUTHORS[kind](seed, f"{name}-{time.time_ns()}", sides[1])
@@ -118,6 +132,6 @@ def test_a_rule_that_is_switched_off_is_found(sides, monkeypatch, kind, place, n
     assert played.disagreements != []
 
 
-def test_every_intended_difference_is_told_to_users():
+def test_every_intended_difference_is_told_to_users() -> None:
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [row.name for row in INTENDED if row.name not in told] == []

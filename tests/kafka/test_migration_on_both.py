@@ -4,6 +4,8 @@ Kafka's records, read by us.
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import confluent_kafka as ck
 import pytest
@@ -13,13 +15,18 @@ from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
+from apportion.testing.kafka import RealKafka
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.codec import decode_key, decode_value
@@ -36,24 +43,31 @@ STICKY = "cooperative-sticky"
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[dict[str, Side]]:
     """Our broker and the real one, by name."""
     with side_by_side(kafka) as both:
         yield {side.name: side for side in both}
 
 
 @pytest.fixture
-def group(request):
+def group(request: pytest.FixtureRequest) -> str:
     return f"{request.node.name}-{time.time_ns()}"
 
 
-def parts(indexes):
+def parts(indexes: Sequence[int]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     return (
         (ConsumerProtocolTopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
     )
 
 
-def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
+def join(
+    side: Side,
+    group: str,
+    member_id: str,
+    owned: Sequence[int] = (),
+    generation: int = -1,
+    instance_id: str | None = None,
+) -> Any:
     said = ConsumerProtocolSubscription(
         topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation
     )
@@ -69,7 +83,9 @@ def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
     return side.call(request, 9)
 
 
-def sync(side, group, joined, given=None):
+def sync(
+    side: Side, group: str, joined: JoinGroupResponse, given: dict[str, range] | None = None
+) -> tuple[Code, list[int]]:
     """The code, and the partitions that the member is told."""
     blobs = {
         who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its)))
@@ -98,12 +114,19 @@ def sync(side, group, joined, given=None):
     return Code(answer.error_code), sorted(indexes)
 
 
-def beat(side, group, member_id, epoch, owned=(), instance_id=None):
+def beat(
+    side: Side,
+    group: str,
+    member_id: str,
+    epoch: int,
+    owned: Sequence[int] = (),
+    instance_id: str | None = None,
+) -> tuple[int, list[int] | None]:
     """The epoch, and the partitions that the member is told; None for: as before."""
     parts = (
         (TopicPartitions(topic_id=side.topic_id(TOPIC), partitions=tuple(owned)),) if owned else ()
     )
-    first = (
+    first: dict[str, Any] = (
         {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": (TOPIC,)} if epoch == 0 else {}
     )
     request = ConsumerGroupHeartbeatRequest(
@@ -122,7 +145,7 @@ def beat(side, group, member_id, epoch, owned=(), instance_id=None):
     )
 
 
-def prepare(side, group):
+def prepare(side: Side, group: str) -> None:
     """The group's coordinator has heard of the topic, and nobody is in the group."""
     is_known = False
     while not is_known:
@@ -131,7 +154,7 @@ def prepare(side, group):
         beat(side, group, "w", -1)
 
 
-def alone(side, group):
+def alone(side: Side, group: str) -> Any:
     """A classic member that has everything."""
     prepare(side, group)
     who = join(side, group, "")
@@ -145,8 +168,8 @@ def alone(side, group):
 
 @pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
 def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(
-    sides, group, name, is_given
-):
+    sides: dict[str, Side], group: str, name: str, is_given: bool
+) -> None:
     side = sides[name]
     a = alone(side, group)
     answers = []
@@ -169,8 +192,8 @@ def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(
 
 @pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
 def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_return(
-    sides, group, name, is_given
-):
+    sides: dict[str, Side], group: str, name: str, is_given: bool
+) -> None:
     side = sides[name]
     prepare(side, group)
     beat(side, group, "s", 0, instance_id="i1")
@@ -192,7 +215,7 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
     beside.close()
 
 
-def records_of(bootstrap, group):
+def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
     """What the broker has written about that group, from the first record to the last that is there
     now.
     """
@@ -205,7 +228,7 @@ def records_of(bootstrap, group):
     consumer.assign([ck.TopicPartition("__consumer_offsets", index, 0) for index in shards])
     found, ended = [], 0
     while ended < len(shards):
-        message = consumer.poll(30)
+        message: Any = consumer.poll(30)
         assert message is not None
         if message.error():
             ended += 1
@@ -221,7 +244,7 @@ def records_of(bootstrap, group):
     return found
 
 
-def read_by_us(side, group):
+def read_by_us(side: Side, group: str) -> Any:
     """The group as a shard of ours has it that read the log of that broker."""
     shard = Shard(GroupSettings(), Topics([Topic(TOPIC, side.topic_id(TOPIC), PARTITIONS)]))
     for record in records_of(side.bootstrap, group):
@@ -230,7 +253,9 @@ def read_by_us(side, group):
     return shard.ledger.groups[group]
 
 
-def test_what_kafka_writes_of_a_group_that_migrates_is_what_we_read(sides, group):
+def test_what_kafka_writes_of_a_group_that_migrates_is_what_we_read(
+    sides: dict[str, Side], group: str
+) -> None:
     side = sides["Kafka"]
     a = alone(side, group)
     epoch, _ = beat(side, group, "c", 0)

@@ -7,7 +7,8 @@ full, or one too large.
 
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join,
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.crowd import subscription
 from tests.kafka.differential.mixed_scripts import MixedScript
+from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe
 
 if TYPE_CHECKING:
@@ -42,12 +44,14 @@ DOCUMENTED = ("leader", "skip", "members", "its id begins")
 
 
 @pytest.fixture(scope="module", params=POLICIES)
-def policy(request):
+def policy(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
 @pytest.fixture(scope="module")
-def sides(policy, jars, tmp_path_factory):
+def sides(
+    policy: str, jars: "Path", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Side, Side]]:
     """Our broker and a real one under that policy."""
     settings = ALIKE | {"group.consumer.migration.policy": policy}
     place: Path = tmp_path_factory.mktemp(policy)
@@ -56,7 +60,7 @@ def sides(policy, jars, tmp_path_factory):
         yield both
 
 
-def both(sides, step, *left_out):
+def both(sides: tuple[Side, Side], step: Any, *left_out: str) -> dict[str, Any]:
     """What both brokers say, which is the same but for what depends on who has what, and on how
     often we want heartbeats.
     """
@@ -73,7 +77,7 @@ def both(sides, step, *left_out):
     return ours
 
 
-def bare(answer, left_out):
+def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
     return (
         {name: said for name, said in answer.items() if name not in left_out}
         if isinstance(answer, dict)
@@ -81,7 +85,7 @@ def bare(answer, left_out):
     )
 
 
-def kind(sides, group):
+def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any]]:
     """What the group is on both brokers: its kind, its state and who is in it."""
     found = []
     for said in exchange(sides, Describe((group,))):
@@ -103,18 +107,26 @@ def kind(sides, group):
     return found[0]
 
 
-def classic(group, letter, version=3, topics=("twelve",), **said):
+def classic(
+    group: str, letter: str, version: int = 3, topics: tuple[str, ...] = ("twelve",), **said: Any
+) -> Join:
     """The JoinGroup of a classic client."""
-    facts = {"protocols": ((RANGE, subscription(topics)),), "version": version, "member_id": ""}
+    facts: dict[str, Any] = {
+        "protocols": ((RANGE, subscription(topics)),),
+        "version": version,
+        "member_id": "",
+    }
     return Join(group, letter, **facts | said)
 
 
-def modern(group, letter, **said):
+def modern(group: str, letter: str, **said: Any) -> Beat:
     """The first heartbeat of a member of the consumer protocol."""
     return Beat(group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **said)
 
 
-def test_who_may_join_a_consumer_group_with_members(sides, policy, group):
+def test_who_may_join_a_consumer_group_with_members(
+    sides: tuple[Side, Side], policy: str, group: str
+) -> None:
     both(sides, modern(group, "m", instance="i-m"))
     codes = {
         both(sides, classic(group, "x", version, **said))["code"]
@@ -147,8 +159,8 @@ def test_who_may_join_a_consumer_group_with_members(sides, policy, group):
 
 
 def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes(
-    sides, policy, group
-):
+    sides: tuple[Side, Side], policy: str, group: str
+) -> None:
     both(sides, classic(group, "a"))
     both(sides, Sync(group, "a", 1, (("a1", assignment("twelve", *range(12))),), version=2))
     is_let_in = both(sides, modern(group, "m"))["code"] == 0
@@ -161,7 +173,9 @@ def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes
 
 
 @pytest.mark.parametrize("classics", [2, 3])
-def test_when_the_last_consumer_goes(sides, policy, group, classics):
+def test_when_the_last_consumer_goes(
+    sides: tuple[Side, Side], policy: str, group: str, classics: int
+) -> None:
     """A group of exactly `group.max.size` classic members becomes classic; a larger one does
     not.
     """
@@ -180,8 +194,8 @@ def test_when_the_last_consumer_goes(sides, policy, group, classics):
 @pytest.mark.parametrize("version", [5, 9])
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_the_last_consumer_comes_back_as_a_classic_member(
-    sides, policy, group, says, version, others
-):
+    sides: tuple[Side, Side], policy: str, group: str, says: str, version: int, others: int
+) -> None:
     """Also where the group has exactly `group.max.size` members then, and where it would have one
     more.
     """
@@ -211,14 +225,16 @@ def test_the_last_consumer_comes_back_as_a_classic_member(
             assert both(sides, Pulse(group, letter, epoch, 2))["code"] == 0
 
 
-def both_epochs(sides, group, letter):
+def both_epochs(sides: tuple[Side, Side], group: str, letter: str) -> int:
     """The epoch that the member believes in, on both brokers."""
     epochs = [side.beliefs[group, letter].epoch for side in sides]
     assert epochs[0] == epochs[1]
     return epochs[0]
 
 
-def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(sides, group):
+def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(
+    sides: tuple[Side, Side], group: str
+) -> None:
     both(sides, modern(group, "m"))
     both(sides, Beat(group, "m", -1))
     assert both(sides, classic(group, "a"))["code"] == 0
@@ -227,7 +243,9 @@ def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(side
     assert kind(sides, group)[0] == "consumer"
 
 
-def test_mixed_scripts_agree_under_every_policy(sides, policy):
+def test_mixed_scripts_agree_under_every_policy(sides: tuple[Side, Side], policy: str) -> None:
+    reports: list[str]
+    unsteady: list[str]
     reports, unsteady = [], []
     for seed in range(FIRST, FIRST + SCRIPTS):
         for token in (f"{policy}-{time.time_ns()}", f"again-{time.time_ns()}"):

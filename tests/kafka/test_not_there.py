@@ -3,12 +3,15 @@ no setting more or less.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apportion.client.connection import BrokerConnection
 from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -22,7 +25,7 @@ that its file says.
 OURS_ALONE = "apportion."
 
 
-def section(heading):
+def section(heading: str) -> str:
     """The text of the page below that heading, up to the next one of the same rank."""
     rank = heading.partition(" ")[0]
     [_, below] = re.split(
@@ -31,7 +34,7 @@ def section(heading):
     return re.split(f"^#{{2,{len(rank)}}} ", below, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def named(heading):
+def named(heading: str) -> set[str]:
     """The settings in the list below that heading; none stands there twice."""
     items = re.findall(r"^- .*\n(?:  .*\n)*", section(heading), re.MULTILINE)
     found = [name for item in items for name in re.findall("`(.+?)`", item)]
@@ -42,22 +45,22 @@ def named(heading):
 class Side:
     """One broker that is asked what it has."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._connection = BrokerConnection(host, int(port), "not there", 30_000)
 
-    def close(self):
+    def close(self) -> None:
         self._connection.close()
 
-    def call(self, request, version):
+    def call(self, request: Any, version: int) -> Any:
         return self._connection.call(request, timeout_ms=30_000, version=version)
 
-    def apis(self):
+    def apis(self) -> set[int]:
         """The keys of the APIs that the broker advertises."""
         hello = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         return {each.api_key for each in self.call(hello, 4).api_keys}
 
-    def settings(self, kind, name):
+    def settings(self, kind: int, name: str) -> set[str]:
         """The names of all settings of a resource, but for those that the broker itself does not
         know.
         """
@@ -69,7 +72,7 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one, each with a topic."""
     with EmbeddedBroker() as broker:
         both = Side(broker.bootstrap), Side(kafka.bootstrap)
@@ -86,7 +89,7 @@ def sides(kafka):
             side.close()
 
 
-def test_every_api_that_is_not_there_is_named(sides):
+def test_every_api_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
     ours, theirs = (side.apis() for side in sides)
     listed = [
         int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))
@@ -95,18 +98,18 @@ def test_every_api_that_is_not_there_is_named(sides):
     assert ours <= theirs
 
 
-def test_every_setting_of_the_broker_that_is_not_there_is_named(sides):
+def test_every_setting_of_the_broker_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
     ours, theirs = (side.settings(BROKER, "1") for side in sides)
     theirs -= UNKNOWN
     assert named("### Of the broker") == theirs - ours
     assert ours <= theirs
 
 
-def test_every_setting_of_a_topic_is_there(sides):
+def test_every_setting_of_a_topic_is_there(sides: tuple[Side, Side]) -> None:
     ours, theirs = (side.settings(TOPIC, "settings") for side in sides)
     assert (ours, named("### Of a topic")) == (theirs, set())
 
 
-def test_every_setting_of_a_group_that_is_not_there_is_named(sides):
+def test_every_setting_of_a_group_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
     ours, theirs = (side.settings(GROUP, "any") for side in sides)
     assert (ours, named("### Of a group")) == (set(), theirs)

@@ -4,52 +4,58 @@ docs/differences.md.
 
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
 from tests.kafka.differential.classic_play import exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.crowd import subscription
-from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one."""
     with side_by_side(kafka, **ALIKE) as both:
         yield both
 
 
-def codes(sides, step):
+def codes(sides: tuple[Side, Side], step: Step) -> tuple[int, int]:
     """What both brokers answer: ours, and a real Kafka's."""
     ours, theirs = (said["answer"]["code"] for said in exchange(sides, step))
     return ours, theirs
 
 
-def classic(group, letter, **said):
+def classic(group: str, letter: str, **said: Any) -> Join:
     """The JoinGroup of a classic client, in one step."""
     return Join(
         group,
         letter,
-        **{"protocols": ((RANGE, subscription(("twelve",))),), "version": 3, "member_id": ""}
+        **{"protocols": ((RANGE, subscription(("twelve",))),), "version": 3, "member_id": ""}  # type: ignore[arg-type]
         | said,
     )
 
 
-def modern(group, letter, **said):
+def modern(group: str, letter: str, **said: Any) -> Beat:
     """The first heartbeat of a member of the consumer protocol."""
     return Beat(group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **said)
 
 
 @pytest.mark.parametrize("said", [b"", b"\0", b"\xff\xff\0\0", b"\0\0\0\1\0"])
-def test_who_a_static_member_is_comes_before_what_it_says(sides, group, said):
+def test_who_a_static_member_is_comes_before_what_it_says(
+    sides: tuple[Side, Side], group: str, said: bytes
+) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))
     exchange(sides, modern(group, "n", instance="i-n"))
     answers = [
@@ -81,8 +87,8 @@ def test_who_a_static_member_is_comes_before_what_it_says(sides, group, said):
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 9])
 def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_group(
-    sides, group, version, rebalance_ms
-):
+    sides: tuple[Side, Side], group: str, version: int, rebalance_ms: int
+) -> None:
     exchange(sides, modern(group, "m"))
     assert codes(sides, classic(group, "a", version=version, member_id="ghost")) == (0, 0)
     assert codes(
@@ -96,20 +102,22 @@ def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_gr
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 3])
 def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_classic_group(
-    sides, group, version, rebalance_ms
-):
+    sides: tuple[Side, Side], group: str, version: int, rebalance_ms: int
+) -> None:
     assert codes(sides, classic(group, "a", version=version, rebalance_ms=rebalance_ms)) == (0, 0)
     for side in sides:
         until(lambda side=side: side.play(DescribeClassic((group,)))[group]["state"] == "Empty")
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=2)) == (25, 25)
 
 
-def test_version_0_has_the_session_timeout_for_a_rebalance(sides, group):
+def test_version_0_has_the_session_timeout_for_a_rebalance(
+    sides: tuple[Side, Side], group: str
+) -> None:
     assert codes(sides, classic(group, "a", version=0)) == (0, 0)
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=0)) == (0, 0)
 
 
-def until(holds):
+def until(holds: Callable[..., bool]) -> None:
     """What must come true has come true."""
     give_up = time.monotonic() + 30
     while not holds():
@@ -117,7 +125,7 @@ def until(holds):
         time.sleep(0.02)  # deadlines are real time on a foreign broker
 
 
-def upgraded(sides, group, one, other):
+def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:
     """What a joiner of the consumer protocol is told by both brokers in a group whose two members
     were given that.
     """
@@ -133,7 +141,9 @@ def upgraded(sides, group, one, other):
     return codes(sides, modern(group, "m"))
 
 
-def test_a_partition_that_two_members_have_stops_an_upgrade(sides, group):
+def test_a_partition_that_two_members_have_stops_an_upgrade(
+    sides: tuple[Side, Side], group: str
+) -> None:
     assert upgraded(sides, group, assignment("twelve", 0, 1, 2), assignment("twelve", 2, 3)) == (
         -1,
         -1,
@@ -143,15 +153,19 @@ def test_a_partition_that_two_members_have_stops_an_upgrade(sides, group):
     assert codes(sides, Pulse(group, "a", 2, 2)) == (0, 0)
 
 
-def test_a_partition_that_one_member_has_twice_stops_no_upgrade(sides, group):
+def test_a_partition_that_one_member_has_twice_stops_no_upgrade(
+    sides: tuple[Side, Side], group: str
+) -> None:
     assert upgraded(sides, group, assignment("twelve", 0, 1, 1), assignment("twelve", 3)) == (0, 0)
 
 
-def test_a_topic_that_is_not_there_is_left_out_of_an_upgrade(sides, group):
+def test_a_topic_that_is_not_there_is_left_out_of_an_upgrade(
+    sides: tuple[Side, Side], group: str
+) -> None:
     assert upgraded(sides, group, assignment("twelve", 0, 1), assignment("nowhere", 0)) == (0, 0)
 
 
-def the_leader(sides, group):
+def the_leader(sides: tuple[Side, Side], group: str) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))
     answers = exchange(sides, classic(group, "c", version=9, instance="i-m"))
     ours, theirs = (
@@ -162,11 +176,11 @@ def the_leader(sides, group):
     assert theirs == {"code": 0, "generation": 2, "leader": "", "skip": False}
 
 
-def a_partition_that_is_not_there(sides, group):
+def a_partition_that_is_not_there(sides: tuple[Side, Side], group: str) -> None:
     assert upgraded(sides, group, assignment("twelve", 0, 99), assignment("twelve", 3)) == (0, -1)
 
 
-def a_partition_that_is_not_there_by_range(sides, group):
+def a_partition_that_is_not_there_by_range(sides: tuple[Side, Side], group: str) -> None:
     for letter in "aba":
         exchange(
             sides,
@@ -184,11 +198,11 @@ def a_partition_that_is_not_there_by_range(sides, group):
     assert (ours, theirs) == ({"twelve": (0,)}, {"twelve": (0, 99)})
 
 
-def bytes_that_are_no_assignment(sides, group):
+def bytes_that_are_no_assignment(sides: tuple[Side, Side], group: str) -> None:
     """How the real one's parser trips decides between two codes, and it takes a name that is no
     text for a topic's.
     """
-    told = []
+    told: list[tuple[int, int]] = []
     for said in (
         b"\0",
         b"\xff\xff\0\0",
@@ -204,7 +218,7 @@ def bytes_that_are_no_assignment(sides, group):
     assert told == [(69, 69), (69, 69), (69, 69), (69, -1), (69, -1), (69, -1), (69, 0)]
 
 
-def another_instance(sides, group):
+def another_instance(sides: tuple[Side, Side], group: str) -> None:
     """The real one knows the member by the instance that it had, also when it is gone, until it
     starts again.
     """
@@ -216,7 +230,7 @@ def another_instance(sides, group):
     assert codes(sides, modern(group, "n", instance="i-1")) == (0, 25)
 
 
-def a_refusal_that_forgets(sides, group):
+def a_refusal_that_forgets(sides: tuple[Side, Side], group: str) -> None:
     exchange(sides, modern(group, "m"))
     exchange(sides, Beat(group, "m", -1))
     assert codes(sides, classic(group, "x", version=9, member_id="ghost")) == (25, 25)
@@ -239,11 +253,15 @@ ODDITIES = {
 
 
 @pytest.mark.parametrize("oddity", [each for some in ODDITIES.values() for each in some])
-def test_an_oddity_of_kafka_is_still_there(sides, group, oddity):
+def test_an_oddity_of_kafka_is_still_there(
+    sides: tuple[Side, Side], group: str, oddity: Callable[[tuple[Side, Side], str], None]
+) -> None:
     oddity(sides, group)
 
 
-def test_who_leaves_twice_in_one_request_is_answered_alike(sides, group):
+def test_who_leaves_twice_in_one_request_is_answered_alike(
+    sides: tuple[Side, Side], group: str
+) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))
     exchange(sides, classic(group, "a"))
     exchange(sides, classic(group, "b", version=5, instance="i-b"))
@@ -257,6 +275,6 @@ def test_who_leaves_twice_in_one_request_is_answered_alike(sides, group):
     assert ours == theirs
 
 
-def test_every_oddity_is_told_to_users():
+def test_every_oddity_is_told_to_users() -> None:
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [name for name in ODDITIES if name not in told] == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from apportion.testing.kafka import RealKafka
 from tests.spark.batch_members import batch_member_of, cluster, protocol
 from tests.spark.test_group_sink import (  # the same scenarios, on the `broker` of this module
     test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition,
@@ -24,5 +25,5 @@ __all__ = [
 
 
 @pytest.fixture(scope="module")
-def broker(kafka):
+def broker(kafka: RealKafka) -> RealKafka:
     return kafka

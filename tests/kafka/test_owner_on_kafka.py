@@ -2,6 +2,9 @@
 on another thread (KIP-1263).
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from apportion.client.cluster import Cluster, partitions_of
@@ -13,7 +16,7 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture
-def bootstrap(jars, tmp_path):
+def bootstrap(jars: Path, tmp_path: Path) -> Iterator[str]:
     settings = {
         "group.consumer.assignment.interval.ms": "1000",
         "group.consumer.assignor.offload.enable": "true",
@@ -22,7 +25,9 @@ def bootstrap(jars, tmp_path):
         yield broker.bootstrap
 
 
-def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(bootstrap):
+def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(
+    bootstrap: str,
+) -> None:
     cluster = Cluster(bootstrap)
     places = partitions_of(cluster.create_topic("now", 3))
     for place in places:

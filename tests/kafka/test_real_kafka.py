@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from apportion.testing.kafka import KafkaMissing, RealKafka
 
 
-def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
+def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka: RealKafka) -> None:
     print(f"Apache Kafka {kafka.version}, confluent-kafka {confluent_kafka.__version__}")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_topics([NewTopic("birds", 3, 1)])["birds"].result(30)
@@ -30,7 +30,7 @@ def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
         }
     )
     consumer.subscribe(["birds"])
-    seen = set()
+    seen: set[tuple[bytes | None, bytes | None]] = set()
     while len(seen) < len(sent):
         message = consumer.poll(30)
         assert message is not None
@@ -58,7 +58,9 @@ def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
         ),
     ],
 )
-def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(jars, tmp_path, settings, why):
+def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(
+    jars: Path, tmp_path: Path, settings: dict[str, str], why: str
+) -> None:
     with pytest.raises(KafkaMissing, match=why):
         RealKafka(jars, tmp_path, settings).start()
     # a process that ends meanwhile, anybody's, has no command line
@@ -68,7 +70,7 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(jars, tmp_path, 
     ] == []
 
 
-def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
+def test_a_killed_broker_comes_back_with_what_it_had(jars: Path, tmp_path: Path) -> None:
     with RealKafka(jars, tmp_path) as broker:
         before = broker.bootstrap
         admin = AdminClient({"bootstrap.servers": before})
@@ -79,7 +81,9 @@ def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
         assert (broker.bootstrap, len(topics["kept"].partitions)) == (before, 2)
 
 
-def test_a_broker_starts_in_a_directory_that_is_named_from_here(jars, tmp_path, monkeypatch):
+def test_a_broker_starts_in_a_directory_that_is_named_from_here(
+    jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with RealKafka(jars, Path("kafka")) as broker:
         assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(

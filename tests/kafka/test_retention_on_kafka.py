@@ -3,7 +3,10 @@ retention of one minute.
 """
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -41,17 +44,17 @@ SUBSCRIBED = encode(ConsumerProtocolSubscription(topics=("read",)), 1)
 class Side:
     """One broker, and what the members of the story know of it."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
         self.connection = BrokerConnection(host, int(port), "retention", 30_000)
-        self.epochs = {}
-        self.generations = {}
-        self.ids = {}
+        self.epochs: dict[str, int] = {}
+        self.generations: dict[str, int] = {}
+        self.ids: dict[str, str] = {}
 
-    def call(self, request, version):
+    def call(self, request: Any, version: int) -> Any:
         return self.connection.call(request, timeout_ms=30_000, version=version)
 
-    def prepare(self):
+    def prepare(self) -> None:
         """There are two topics, and the coordinator has read its log."""
         made = tuple(
             CreatableTopic(name=name, num_partitions=2, replication_factor=1)
@@ -67,7 +70,7 @@ class Side:
         while self.commit("simple", {"other": 0}) != [0]:
             time.sleep(0.1)
 
-    def commit(self, group, places, lives_ms=None):
+    def commit(self, group: str, places: dict[str, int], lives_ms: int | None = None) -> list[int]:
         """The codes of a commit of 5 for {topic: partition}, as the group's member if it has
         one.
         """
@@ -81,7 +84,7 @@ class Side:
             for topic, index in places.items()
         )
         epoch = self.epochs.get(group, self.generations.get(group, -1))
-        lease = {} if lives_ms is None else {"retention_time_ms": lives_ms}
+        lease: dict[str, Any] = {} if lives_ms is None else {"retention_time_ms": lives_ms}
         request = OffsetCommitRequest(
             group_id=group,
             member_id=self.ids.get(group, ""),
@@ -92,12 +95,12 @@ class Side:
         answer = self.call(request, 9 if lives_ms is None else 4)
         return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
-    def beat(self, group, epoch=None):
+    def beat(self, group: str, epoch: int | None = None) -> None:
         """A member of the consumer protocol joins, stays or (-1) leaves; nobody joins or stays who
         never has.
         """
         first = epoch is None and group not in self.epochs
-        said = (
+        said: dict[str, Any] = (
             {
                 "rebalance_timeout_ms": 60_000,
                 "subscribed_topic_names": ("read",),
@@ -116,7 +119,7 @@ class Side:
         assert answer.error_code == 0, answer
         self.epochs[group], self.ids[group] = answer.member_epoch, "m"
 
-    def join(self, group, protocol_type="consumer"):
+    def join(self, group: str, protocol_type: str = "consumer") -> None:
         """A classic member is all of the group's first generation."""
         spoken = (JoinGroupRequestProtocol(name="range", metadata=SUBSCRIBED),)
         request = JoinGroupRequest(
@@ -138,11 +141,11 @@ class Side:
         assert self.call(sync, 3).error_code == 0
         self.generations[group], self.ids[group] = joined.generation_id, joined.member_id
 
-    def leave(self, group):
+    def leave(self, group: str) -> None:
         gone = (MemberIdentity(member_id=self.ids[group]),)
         assert self.call(LeaveGroupRequest(group_id=group, members=gone), 3).error_code == 0
 
-    def picture(self):
+    def picture(self) -> dict[str, dict[str, Any]]:
         """Which groups there are, by id with type and state, and which offsets they have."""
         listed = self.call(ListGroupsRequest(), 5).groups
         asked = tuple(OffsetFetchRequestGroup(group_id=group, topics=None) for group in GROUPS)
@@ -163,7 +166,7 @@ class Side:
             "offsets": {group: places for group, places in offsets.items() if places},
         }
 
-    def begin(self):
+    def begin(self) -> None:
         """What happens at the beginning."""
         self.commit("simple", {"read": 1, "other": 1})
         self.commit("leased", {"read": 0}, lives_ms=15_000)
@@ -179,7 +182,7 @@ class Side:
         assert self.commit("connect", {"read": 0, "other": 0}) == [0, 0]
         self.beat("short", -1)
 
-    def go_on(self):
+    def go_on(self) -> None:
         """What happens half a minute later."""
         self.commit("simple", {"other": 1})
         self.beat("gone", -1)
@@ -187,7 +190,9 @@ class Side:
 
 
 @pytest.fixture
-def sides(jars, tmp_path, lane_missing):
+def sides(
+    jars: Path, tmp_path: Path, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[tuple[Side, Side]]:
     """A real Kafka and our broker, which keep offsets for a minute."""
     kafka = RealKafka(jars, tmp_path / "kafka", SETTINGS)
     try:
@@ -196,15 +201,17 @@ def sides(jars, tmp_path, lane_missing):
         lane_missing(str(problem))
     try:
         with EmbeddedBroker(
-            **{name.replace(".", "_"): int(value) for name, value in SETTINGS.items()}
+            **{name.replace(".", "_"): int(value) for name, value in SETTINGS.items()}  # type: ignore[arg-type]
         ) as broker:
             yield Side(kafka.bootstrap), Side(broker.bootstrap)
     finally:
         kafka.kill()
 
 
-def test_offsets_and_groups_expire_after_a_minute_when_those_of_a_real_kafka_do(sides):
-    pictures = {}
+def test_offsets_and_groups_expire_after_a_minute_when_those_of_a_real_kafka_do(
+    sides: tuple[Side, Side],
+) -> None:
+    pictures: dict[int, list[dict[str, Any]]] = {}
     for side in sides:
         side.prepare()
     begin_s = time.monotonic()

@@ -3,9 +3,12 @@ by the classic protocol.
 """
 
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from apportion.testing.kafka import RealKafka
 from tests.spark.harness import Stage
 from tests.spark.test_takeover import (  # the same scenarios, on the `stage` of this module
     test_killed_after_the_delta_commit_and_before_sparks,
@@ -29,13 +32,13 @@ CLASSIC = {
 
 
 @pytest.fixture(params=[{}, CLASSIC], ids=["consumer", "classic"])
-def stage(kafka, tmp_path, request):
+def stage(kafka: RealKafka, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
     made = Stage(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4, request.param)
     yield made
     made.close()
 
 
-def test_available_now_reads_what_is_there_and_ends(stage):
+def test_available_now_reads_what_is_there_and_ends(stage: Stage) -> None:
     stage.produce(400)
     stage.start(
         "once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}

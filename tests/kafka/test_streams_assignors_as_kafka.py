@@ -8,13 +8,15 @@ than Kafka's, or Kafka's moved more at once.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
-from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_judge import apart, carries, rest, runs, unevenness
@@ -25,7 +27,7 @@ HISTORIES, STEPS = 60, 4
 
 
 @pytest.fixture(scope="module")
-def java(lane_missing):
+def java(lane_missing: Callable[[str], NoReturn]) -> Iterator[TaskOracle]:
     """Java's task assignors; without Java or Maven the lane is missing."""
     try:
         oracle = TaskOracle(*QUICK_START)
@@ -35,7 +37,9 @@ def java(lane_missing):
         yield oracle
 
 
-def histories(*, alike, tags=()):
+def histories(
+    *, alike: bool, tags: tuple[str, ...] = ()
+) -> Iterator[tuple[Random, Company, AssignmentConfigs]]:
     """Companies that change, and what they are assigned by, each step adopted from the one leader
     or the other.
     """
@@ -52,7 +56,9 @@ def histories(*, alike, tags=()):
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
 @pytest.mark.parametrize("tags", [(), ("zone", "rack")], ids=["", "tags"])
-def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(java, alike, tags):
+def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(
+    java: TaskOracle, alike: bool, tags: tuple[str, ...]
+) -> None:
     total: Counter[str] = Counter()
     for random, company, policy in histories(alike=alike, tags=tags):
         rested, ours = rest(TASK_ASSIGNORS["highavailability"], company, policy)
@@ -102,7 +108,9 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
 @pytest.mark.parametrize("name", ["sticky", "fallback"])
-def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(java, name, alike):
+def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(
+    java: TaskOracle, name: str, alike: bool
+) -> None:
     total: Counter[str] = Counter()
     for random, company, policy in histories(alike=alike):
         crew = company.crew()
@@ -129,6 +137,6 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(java, name, a
     assert total["more moves"] <= HISTORIES * STEPS // 40, total
 
 
-def taken_away(company: Company, shares) -> int:
+def taken_away(company: Company, shares: TaskAssignment) -> int:
     """How many tasks went from who ran them to somebody else."""
     return sum(company.names[shares.active[task]] != name for name, task in company.runs)

@@ -4,12 +4,13 @@ tests/client/streams_scenarios.py.
 
 import pytest
 
+from apportion.testing.kafka import RealKafka
 from tests.client.adopting import adopt
 
 adopt(globals(), "streams_scenarios")
 
 
 @pytest.fixture
-def bootstrap(kafka):
+def bootstrap(kafka: RealKafka) -> str:
     """Where the real Kafka listens."""
     return kafka.bootstrap

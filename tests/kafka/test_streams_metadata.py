@@ -1,5 +1,9 @@
 """Kafka Streams' metadata, said by us and by Kafka Streams' own classes in Java."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -26,7 +30,7 @@ TASK = {TaskId(0, 1, "a"): 5}
 
 
 @pytest.fixture(scope="module")
-def streams_jars(lane_missing):
+def streams_jars(lane_missing: Callable[[str], NoReturn]) -> Path:
     """The jars of Kafka Streams' metadata; without Maven the lane is missing."""
     try:
         return jars_of(POM)
@@ -35,7 +39,7 @@ def streams_jars(lane_missing):
 
 
 @pytest.fixture(scope="module")
-def java(streams_jars, lane_missing):
+def java(streams_jars: Path, lane_missing: Callable[[str], NoReturn]) -> Iterator[Oracle]:
     """Java's metadata classes; without Java the lane is missing."""
     try:
         oracle = Oracle(streams_jars)
@@ -45,15 +49,17 @@ def java(streams_jars, lane_missing):
         yield oracle
 
 
-def test_the_golden_bytes_are_what_kafka_streams_says_today(streams_jars):
+def test_the_golden_bytes_are_what_kafka_streams_says_today(streams_jars: Path) -> None:
     assert recorded(streams_jars) == GOLDEN.read_text()
 
 
 @VERSIONS
-def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(java, version):
+def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(
+    java: Oracle, version: int
+) -> None:
     @profiles.scaled_now(RANDOM)
     @given(subscriptions(version))
-    def are_the_same(info):
+    def are_the_same(info: SubscriptionInfo) -> None:
         theirs, ordered = java.write(info)
         assert encode_subscription(info).hex() == ordered.hex()
         assert decode_subscription(theirs) == java.read("subscription", encode_subscription(info))
@@ -62,14 +68,16 @@ def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(java, versio
 
 
 @VERSIONS
-def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(java, version):
+def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(
+    java: Oracle, version: int
+) -> None:
     """The numbers of topics are in the order of Java's hash tables, so the bytes may differ in
     these; see the golden ones.
     """
 
     @profiles.scaled_now(RANDOM)
     @given(assignments(version))
-    def are_the_same(info):
+    def are_the_same(info: AssignmentInfo) -> None:
         theirs, _ = java.write(info)
         ours = encode_assignment(info)
         assert len(ours) == len(theirs)
@@ -79,7 +87,7 @@ def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(java, version):
     are_the_same()
 
 
-def test_java_reads_the_version_numbers_of_a_subscription_from_the_future(java):
+def test_java_reads_the_version_numbers_of_a_subscription_from_the_future(java: Oracle) -> None:
     said = encode_subscription(SubscriptionInfo(12, 13, offset_sums={TaskId(0, 1): 5}))
     assert java.read("subscription", said) == SubscriptionInfo(12, 13)
 
@@ -96,7 +104,9 @@ def test_java_reads_the_version_numbers_of_a_subscription_from_the_future(java):
         SubscriptionInfo(5, 4),
     ],
 )
-def test_java_too_refuses_to_write_what_cannot_be_said(java, info):
+def test_java_too_refuses_to_write_what_cannot_be_said(
+    java: Oracle, info: AssignmentInfo | SubscriptionInfo
+) -> None:
     with pytest.raises(Refusal):
         java.write(info)
 
@@ -108,10 +118,10 @@ def test_java_too_refuses_to_write_what_cannot_be_said(java, info):
         ("assignment", encode_assignment(AssignmentInfo(11, 11))),
     ],
 )
-def test_java_too_leaves_alone_what_follows_the_end(java, kind, said):
+def test_java_too_leaves_alone_what_follows_the_end(java: Oracle, kind: str, said: bytes) -> None:
     assert java.read(kind, said + b"more") == java.read(kind, said)
 
 
-def test_java_fails_at_an_assignment_from_the_future(java):
+def test_java_fails_at_an_assignment_from_the_future(java: Oracle) -> None:
     with pytest.raises(Refusal):
         java.read("assignment", encode_assignment(AssignmentInfo(12, 12)))

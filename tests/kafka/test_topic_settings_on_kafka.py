@@ -3,8 +3,11 @@ the same offsets.
 """
 
 import time
+from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from random import Random
+from typing import Any, NoReturn
 
 import pytest
 
@@ -32,7 +35,13 @@ from apportion.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from tests.node.topic_play import claiming, from_crc
 
 NOW_MS = int(time.time() * 1000)
@@ -40,7 +49,7 @@ NOT_YET = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.NOT_
 """What a real Kafka says for a moment after a topic was made."""
 YOUNGEST, EARLIEST, LATEST = -3, -2, -1
 WITHIN_S = 60
-LOOKS = {"log.retention.check.interval.ms": "500"}
+LOOKS: dict[str, Any] = {"log.retention.check.interval.ms": "500"}
 KAFKAS = LOOKS | {  # a compacted topic loses old records by its cleaner
     "log.initial.task.delay.ms": "500",
     "log.cleaner.enable": "true",
@@ -105,7 +114,7 @@ LEFT = {
 class Side:
     """One broker with a topic for each of these settings."""
 
-    def __init__(self, bootstrap, topics):
+    def __init__(self, bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._connection = BrokerConnection(host, int(port), "settings", 30_000)
         made = tuple(
@@ -122,17 +131,18 @@ class Side:
         answers = self.call(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7).topics
         assert [(each.name, each.error_code) for each in answers] == [(name, 0) for name in topics]
 
-    def close(self):
+    def close(self) -> None:
         self._connection.close()
 
-    def call(self, request, version):
+    def call(self, request: Any, version: int) -> Any:
         return self._connection.call(request, timeout_ms=30_000, version=version)
 
-    def produce(self, topic, batch):
+    def produce(self, topic: str, batch: bytes) -> PartitionProduceResponse:
         """The answer for one batch, once the topic is there."""
         data = TopicProduceData(
             name=topic, partition_data=(PartitionProduceData(index=0, records=batch),)
         )
+        answer: ProduceResponse
         while True:
             answer = self.call(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,)), 12)
             said = answer.responses[0].partition_responses[0]
@@ -140,7 +150,7 @@ class Side:
                 return said
             time.sleep(0.05)
 
-    def fetch(self, topic):
+    def fetch(self, topic: str) -> list[memoryview]:
         """Every batch of the topic."""
         place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
         request = FetchRequest(
@@ -151,7 +161,7 @@ class Side:
         )
         return list(split_batches(self.call(request, 12).responses[0].partitions[0].records))
 
-    def listed(self, topic, when):
+    def listed(self, topic: str, when: int) -> tuple[int, int]:
         """Offset and timestamp."""
         wanted = ListOffsetsTopic(
             name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),)
@@ -164,7 +174,9 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(jars, tmp_path_factory, lane_missing):
+def sides(
+    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[list[Side]]:
     """Our broker and a real one that look often for what has expired."""
     try:
         with (
@@ -182,13 +194,15 @@ def sides(jars, tmp_path_factory, lane_missing):
         lane_missing(str(problem))
 
 
-def stored(side, topic):
+def stored(side: Side, topic: str) -> list[Any]:
     """What is stored of five batches, as plain values; a time that the broker gave is the word
     "append".
 
     What is found by time follows from that on each side alone: two appends may be of one
     millisecond.
     """
+    shown: list[Any]
+    records_stored: list[Record]
     shown, append_times, records_stored = [], [], []
     for codec in range(5):
         records = [
@@ -204,7 +218,7 @@ def stored(side, topic):
     assert [each[0] for each in shown] == [Code.NONE] * 5
     for view, append_ms in zip(side.fetch(topic), append_times, strict=True):
         header = read_header(view)
-        times = {append_ms: "append"}
+        times: dict[int, Any] = {append_ms: "append"}
         shown.append(
             header._replace(
                 crc=0,
@@ -235,15 +249,16 @@ def stored(side, topic):
 
 
 @pytest.mark.parametrize("topic", sorted(STORED))
-def test_the_same_batches_are_stored(sides, topic):
+def test_the_same_batches_are_stored(sides: list[Side], topic: str) -> None:
     ours, theirs = (stored(side, topic) for side in sides)
     assert ours == theirs
 
 
-def claimed(side, topic):
+def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Record]]]]:
     """What becomes of batches whose headers speak of another time than their records, and of a
     record that cannot be read.
     """
+    said: list[Any]
     said, hour_ms = [], 3_600_000
     times = (
         (NOW_MS - 500, NOW_MS - 900),
@@ -273,12 +288,12 @@ def claimed(side, topic):
 
 
 @pytest.mark.parametrize("topic", sorted(CLAIMED))
-def test_what_headers_claim_of_times_counts_alike(sides, topic):
+def test_what_headers_claim_of_times_counts_alike(sides: list[Side], topic: str) -> None:
     ours, theirs = (claimed(side, topic) for side in sides)
     assert ours == theirs
 
 
-def bounded(side, topic):
+def bounded(side: Side, topic: str) -> list[tuple[int, int, int, int, tuple[Any, ...]]]:
     """What is said of batches around the bounds of the topic, in and out of compression."""
     said = []
     for size_bytes, codec, values in product(
@@ -296,12 +311,12 @@ def bounded(side, topic):
 
 
 @pytest.mark.parametrize("topic", sorted(BOUNDED))
-def test_the_same_batches_are_too_large(sides, topic):
+def test_the_same_batches_are_too_large(sides: list[Side], topic: str) -> None:
     ours, theirs = (bounded(side, topic) for side in sides)
     assert ours == theirs
 
 
-def fill(side):
+def fill(side: Side) -> None:
     """Every topic that may lose records has some."""
     old_ms = NOW_MS - 10 * 86_400_000
     for name in ("aged", "emptied", "compacted", "compacted-aged", "policyless", "appended-aged"):
@@ -322,7 +337,7 @@ def fill(side):
         )
 
 
-def test_the_same_records_expire_after_3_s(sides):
+def test_the_same_records_expire_after_3_s(sides: list[Side]) -> None:
     for side in sides:
         fill(side)
     end = time.monotonic() + WITHIN_S

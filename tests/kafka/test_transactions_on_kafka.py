@@ -5,10 +5,13 @@ from uuid import uuid4
 import confluent_kafka
 
 from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import decode_batch
 
 
-def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(kafka):
+def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(
+    kafka: RealKafka,
+) -> None:
     cluster = Cluster(kafka.bootstrap)
     place = partitions_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
     producer = confluent_kafka.Producer(
@@ -30,7 +33,7 @@ def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_t
     end = cluster.list_offsets([place], LATEST)[place]
     assert end == 6 * 5
     values = [
-        record.value.decode()
+        record.value.decode()  # type: ignore[union-attr]
         for batch in cluster.fetch_range(place, 0, end)
         for record in decode_batch(batch)
     ]

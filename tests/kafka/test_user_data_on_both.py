@@ -1,11 +1,13 @@
 """Whose user data stop an upgrade, on our broker and on a real Kafka."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -20,7 +22,7 @@ TOPIC = "twelve"
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one."""
     with EmbeddedBroker() as broker:
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
@@ -31,7 +33,7 @@ def sides(kafka):
             side.close()
 
 
-def upgraded(side, assignor, said, given):
+def upgraded(side: Side, assignor: str, said: bytes | None, given: bytes | None) -> Code:
     """What a consumer is told that joins a classic group of one member, with these user data of the
     member and of the leader.
     """
@@ -76,6 +78,10 @@ def upgraded(side, assignor, said, given):
     ],
 )
 def test_a_leaders_user_data_stop_an_upgrade_and_a_members_do_not(
-    sides, assignor, said, given, codes
-):
+    sides: tuple[Side, Side],
+    assignor: str,
+    said: bytes | None,
+    given: bytes | None,
+    codes: tuple[Code, Code],
+) -> None:
     assert tuple(upgraded(side, assignor, said, given) for side in sides) == codes

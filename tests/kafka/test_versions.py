@@ -3,12 +3,15 @@ that we lack.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apportion.client.connection import BrokerConnection
 from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import APIS
 
@@ -25,7 +28,7 @@ alone.
 """
 
 
-def advertised(bootstrap, version):
+def advertised(bootstrap: str, version: int) -> Any:
     """The answer to ApiVersions."""
     host, _, port = bootstrap.rpartition(":")
     connection = BrokerConnection(host, int(port), "versions", 30_000)
@@ -37,14 +40,16 @@ def advertised(bootstrap, version):
 
 
 @pytest.fixture(scope="module")
-def ours():
+def ours() -> Iterator[str]:
     """Where our broker listens."""
     with EmbeddedBroker() as broker:
         yield broker.bootstrap
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(kafka, ours, version):
+def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(
+    kafka: RealKafka, ours: str, version: int
+) -> None:
     our, their = (
         {
             each.api_key: (each.min_version, each.max_version)
@@ -63,7 +68,9 @@ def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(kafka
     }
 
 
-def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(kafka, ours):
+def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(
+    kafka: RealKafka, ours: str
+) -> None:
     our, their = (advertised(bootstrap, 4) for bootstrap in (ours, kafka.bootstrap))
     for answer, keeps in ((our, lambda name: True), (their, FEATURES.__contains__)):
         supported = {
@@ -79,6 +86,6 @@ def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(kafka, o
         assert (supported, finalized) == (FEATURES, {"group.version": 1})
 
 
-def test_every_other_range_is_told_to_users():
+def test_every_other_range_is_told_to_users() -> None:
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [name for name in OTHER_RANGES if name not in told] == []

@@ -1,20 +1,22 @@
-"""Wrong requests to both brokers: the answers must be alike in every field that does not name the
-broker itself.
-"""
+"""Wrong requests to both brokers get like answers, but for the fields that name the broker."""
 
 import re
 import socket
 import struct
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apportion.client.connection import Disconnected
 from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.table import APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
+from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
 from tests.kafka.differential.twice_requests import REQUESTS
@@ -46,26 +48,24 @@ OWN = (
 )
 """Fields that say who answers, or what this broker happens to have."""
 
-
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What a coordinator makes of an id by chance."""
-
 
 APPENDED_WITHIN_MS = 600_000
 """A time so near to this moment, which no producer wrote, is that of the broker."""
 
 
-def once(said):
+def once(said: dict[str, Any]) -> list[str]:
     """The elements of a list that was shown, each once."""
     return sorted(set(map(str, said.values())))
 
 
-def of(*names: str):
+def of(*names: str) -> Callable[[Difference], bool]:
     """Matches everything in the cases of these names."""
     return lambda seen: seen.step.name in names
 
 
-def at(field: str, ours, theirs):
+def at(field: str, ours: Plain, theirs: Plain) -> Callable[[Difference], bool]:
     """Matches a field of that name where the brokers say just this."""
     return lambda seen: seen.path[-1:] == (field,) and (seen.ours, seen.theirs) == (ours, theirs)
 
@@ -208,7 +208,7 @@ INTENDED = [
 ]
 
 
-def plain(side: Side, value, name=""):
+def plain(side: Side, value: Any, name: str = "") -> Plain:
     """An answer as plain values: ids as names, records as their size, messages as whether there is
     one.
     """
@@ -243,7 +243,7 @@ ANYTHING = ("error_message", "members", "partitions", "topics")
 """What does not tell apart the elements of a list, because it may differ."""
 
 
-def unordered(said):
+def unordered(said: Plain) -> Plain:
     """The same without the order of its lists: Kafka keeps what came twice in hash tables."""
     if not isinstance(said, dict):
         return said
@@ -255,7 +255,7 @@ def unordered(said):
     return {str(index): each for index, each in enumerate(elements)}
 
 
-def parts_of(element):
+def parts_of(element: Plain) -> list[Plain]:
     """By what an element of a list is told from the others."""
     if not isinstance(element, dict):
         return [element]
@@ -264,7 +264,7 @@ def parts_of(element):
     ]
 
 
-def shown(side: Side, case: Case):
+def shown(side: Side, case: Case) -> Plain:
     """What the broker answers."""
     try:
         return plain(side, side.call(case.request(side.topic_ids[case.topic]), case.version))
@@ -293,7 +293,7 @@ def prepare(side: Side) -> None:
 
 
 @pytest.fixture(scope="module")
-def sides(kafka):
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker and the real one."""
     with EmbeddedBroker() as broker:
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
@@ -305,7 +305,7 @@ def sides(kafka):
             side.close()
 
 
-def test_wrong_requests_have_a_real_kafkas_answers(sides):
+def test_wrong_requests_have_a_real_kafkas_answers(sides: tuple[Side, Side]) -> None:
     disagreements = []
     for case in (
         SETTING_TOPICS
@@ -318,7 +318,7 @@ def test_wrong_requests_have_a_real_kafkas_answers(sides):
         + TRIM_CASES
         + TWICE_CASES
     ):
-        answers = [shown(side, case) for side in sides]
+        answers: Iterable[Plain] = [shown(side, case) for side in sides]
         if case in TWICE_CASES:
             answers = map(unordered, answers)
         for path, ours, theirs in differences(*answers):
@@ -336,7 +336,7 @@ OTHER_DEFAULTS = {"retention.ms": "-1"}
 """Settings of a topic whose default is not Kafka's: nothing expires unless somebody says so."""
 
 
-def test_the_settings_of_a_topic_are_a_real_kafkas(sides):
+def test_the_settings_of_a_topic_are_a_real_kafkas(sides: tuple[Side, Side]) -> None:
     resource = DescribeConfigsResource(resource_type=2, resource_name=GOOD, configuration_keys=None)
     ours, theirs = (
         {
@@ -353,7 +353,7 @@ def test_the_settings_of_a_topic_are_a_real_kafkas(sides):
     assert sorted(theirs) == sorted(TOPIC)
 
 
-def lists_of(message, path=()):
+def lists_of(message: type[Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Where a message has lists, in any version."""
     for each in message.__fields__:
         if each.kind == "array":
@@ -362,7 +362,7 @@ def lists_of(message, path=()):
                 yield from lists_of(each.element, (*path, each.name))
 
 
-def test_in_every_list_of_every_request_something_is_named_twice():
+def test_in_every_list_of_every_request_something_is_named_twice() -> None:
     asked = [
         (version, whole.request(bytes(16), "")) for whole in REQUESTS for version in whole.versions
     ]
@@ -370,7 +370,7 @@ def test_in_every_list_of_every_request_something_is_named_twice():
     assert said == {(api.request, path) for api in APIS.values() for path in lists_of(api.request)}
 
 
-def test_every_intended_difference_is_told_to_users():
+def test_every_intended_difference_is_told_to_users() -> None:
     told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [row.name for row in INTENDED if row.name not in told] == []
 
@@ -389,7 +389,9 @@ HEADER = struct.Struct(">hhih")  # API key, version, correlation id, no client i
         pytest.param(b"\0", id="no header"),
     ],
 )
-def test_bytes_that_are_no_request_close_the_connection(sides, frame):
+def test_bytes_that_are_no_request_close_the_connection(
+    sides: tuple[Side, Side], frame: bytes
+) -> None:
     for side in sides:
         host, _, port = side.bootstrap.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=30) as connection:

@@ -14,9 +14,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
 
 from apportion.spark import delta
 from apportion.spark.options import SourceOptions
@@ -24,19 +28,20 @@ from apportion.spark.source import GroupSource, GroupStreamReader
 
 # a JVM that lives for a minute starts with a third less work
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+POLL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
 
 
-def pass_gate(gate):
+def pass_gate(gate: Path) -> None:
     """Returns once the gate is open."""
     while (gate / "closed").exists():
         (gate / "entered").touch()
         time.sleep(0.05)
 
 
-def gated(gate):
+def gated(gate: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """A function for mapInArrow that stops at the gate and changes nothing."""
 
-    def rows(batches):
+    def rows(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             pass_gate(gate)
             yield batch
@@ -44,28 +49,28 @@ def gated(gate):
     return rows
 
 
-def gated_source(gate):
+def gated_source(gate: Path) -> type[GroupSource]:
     """The source under the name of `gated`, which stops at the gate when it is asked for the next
     span.
     """
 
     class Reader(GroupStreamReader):
-        def latestOffset(self, start, limit):
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             pass_gate(gate)
             return super().latestOffset(start, limit)
 
     class Source(GroupSource):
         @classmethod
-        def name(cls):
+        def name(cls) -> str:
             return "gated"
 
-        def streamReader(self, schema):
+        def streamReader(self, schema: StructType) -> Reader:
             return Reader(SourceOptions.parse(self.options))
 
     return Source
 
 
-def spark_session(master="local[2]", **settings):
+def spark_session(master: str = "local[2]", **settings: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("apportion-test")
     fixed = {
@@ -82,7 +87,7 @@ def spark_session(master="local[2]", **settings):
     return builder.getOrCreate()
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     for option in ("bootstrap", "group", "topic", "table", "checkpoint", "gates"):
         parser.add_argument(f"--{option}", required=True)
@@ -121,22 +126,22 @@ def main():
         rows = rows.where(args.where)
     writer = delta.Writer(args.table)
 
-    def write(frame, batch_id):
+    def write(frame: DataFrame, batch_id: int) -> None:
         writer(frame, batch_id)
         # the first batch of a checkpoint only asks the writer which table it writes to
         if batch_id > 0:
             pass_gate(Path(args.gates) / "written")
 
-    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", args.checkpoint)
+    stream = rows.writeStream.foreachBatch(write).option("checkpointLocation", args.checkpoint)
     available_now = args.trigger == "available now"
     query = (
-        query.trigger(availableNow=True)
+        stream.trigger(availableNow=True)
         if available_now
-        else query.trigger(processingTime=args.trigger)
+        else stream.trigger(processingTime=args.trigger)
     ).start()
     print("started", flush=True)
     while not stop.is_set():
-        if query.awaitTermination(0.2):
+        if query.awaitTermination(POLL_S):
             error = query.exception()
             sys.exit(f"the query failed: {error}" if error or not available_now else 0)
     query.stop()

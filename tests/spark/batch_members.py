@@ -1,13 +1,23 @@
 """Fixtures of tests that play Spark's part of a `BatchMember` on the `broker` of their module."""
 
 import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from apportion.client.cluster import Cluster
+from apportion.member.batch.span import Span
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
+
+if TYPE_CHECKING:
+    from apportion.server.embedded import EmbeddedBroker
+    from tests.spark.conftest import Broker
+
+GroupProtocol = Literal["consumer", "classic"]
 
 CLASSIC = {  # the options of a member of the classic protocol
     "kafka.group.protocol": "classic",
@@ -16,7 +26,7 @@ CLASSIC = {  # the options of a member of the classic protocol
     "kafka.metadata.max.age.ms": "300",
 }
 
-SHORT_SESSIONS = {
+SHORT_SESSIONS: dict[str, Any] = {
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.session.timeout.ms": 4_000,
     "group.min.session.timeout.ms": 1_000,
@@ -25,24 +35,27 @@ SHORT_SESSIONS = {
 
 
 @pytest.fixture(scope="module", params=["consumer", "classic"])
-def protocol(request):
+def protocol(request: pytest.FixtureRequest) -> GroupProtocol:
     """What the members of a test speak, on a broker of their own."""
-    return request.param
+    chosen: GroupProtocol = request.param
+    return chosen
 
 
 @pytest.fixture
-def cluster(broker):
+def cluster(broker: "Broker | EmbeddedBroker") -> Iterator[Cluster]:
     made = Cluster(broker.bootstrap)
     yield made
     made.close()
 
 
 @pytest.fixture
-def batch_member_of(broker, protocol):
+def batch_member_of(
+    broker: "Broker | EmbeddedBroker", protocol: GroupProtocol
+) -> Iterator[Callable[..., BatchMember]]:
     """`batch_member_of(group, topic, **options)`: a batch member, closed at the end."""
-    members = []
+    members: list[BatchMember] = []
 
-    def make(group, topic, **options):
+    def make(group: str, topic: str, **options: str) -> BatchMember:
         facts = {
             "kafka.bootstrap.servers": broker.bootstrap,
             "kafka.group.id": group,
@@ -58,11 +71,16 @@ def batch_member_of(broker, protocol):
         member.close()
 
 
-def produce(cluster, partition, count):
+def produce(cluster: Cluster, partition: TopicIdPartition, count: int) -> None:
     cluster.produce(partition, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
 
 
-def span_where(member, previous, ready, limit=None):
+def span_where(
+    member: BatchMember,
+    previous: Span,
+    ready: Callable[[Span], object],
+    limit: int | None = None,
+) -> Span:
     """The first span for which `ready` holds, every one before it treated as Spark does: written,
     then handed back.
     """
@@ -72,9 +90,9 @@ def span_where(member, previous, ready, limit=None):
     return previous
 
 
-def cluster_of(member):
+def cluster_of(member: BatchMember) -> str:
     return member.options.bootstrap
 
 
-def strategy_of(protocol):
+def strategy_of(protocol: GroupProtocol) -> dict[str, Any]:
     return {"partition_assignment_strategy": "cooperative-sticky"} if protocol == "classic" else {}

@@ -3,7 +3,9 @@
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +24,11 @@ _numbers = itertools.count()
 class Broker:
     """`apportion serve` as a process, which a test may kill and start again at the same place."""
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self._path, self._log, self.bootstrap = path, path.with_suffix(".log"), "127.0.0.1:0"
         self.start()
 
-    def start(self):
+    def start(self) -> None:
         settings = [
             word for name, value in SESSION.items() for word in ("--set", f"{name}={value}")
         ]
@@ -42,29 +44,32 @@ class Broker:
             self.process = subprocess.Popen(
                 [*command, *settings], stdout=subprocess.PIPE, stderr=log, text=True
             )
-        ready = self.process.stdout.readline()
+        ready: str = self._stdout().readline()
         assert ready.startswith("listening on "), self._log.read_text()
         self.bootstrap = ready.split()[-1]
 
-    def kill(self):
+    def _stdout(self) -> Any:
+        return self.process.stdout  # a pipe; Popen's type allows for None
+
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait(10)
-        self.process.stdout.close()
+        self._stdout().close()
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory):
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     running = Broker(tmp_path_factory.mktemp("broker") / "data")
     yield running
     running.kill()
 
 
 @pytest.fixture
-def stage_on(tmp_path):
+def stage_on(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """`stage_on(bootstrap, partitions)` makes a stage; all its applications are gone at the end."""
-    stages = []
+    stages: list[Stage] = []
 
-    def make(bootstrap, partitions=4):
+    def make(bootstrap: str, partitions: int = 4) -> Stage:
         stages.append(Stage(tmp_path, bootstrap, f"test-{next(_numbers)}", partitions))
         return stages[-1]
 
@@ -74,11 +79,11 @@ def stage_on(tmp_path):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> str:
     """Where the test's table lies or shall lie."""
     return str(tmp_path / "table")
 
 
 @pytest.fixture
-def stage(broker, stage_on):
+def stage(broker: Broker, stage_on: Callable[..., Stage]) -> Stage:
     return stage_on(broker.bootstrap)

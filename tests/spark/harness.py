@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from confluent_kafka import Producer
 from deltalake import DeltaTable
@@ -16,11 +18,18 @@ from apportion.testing import host
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 
+T = TypeVar("T")
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
 
 
-def until(ready, seconds=PATIENCE_S, what="it", also=()):
+def until(
+    ready: Callable[[], T | Literal[False] | None],
+    seconds: int = PATIENCE_S,
+    what: str = "it",
+    also: "Sequence[Application]" = (),
+) -> T:
     """The first true answer of `ready`. Fails after `seconds`, or when one of the applications
     `also` has ended.
     """
@@ -38,7 +47,9 @@ def until(ready, seconds=PATIENCE_S, what="it", also=()):
 class Application:
     """One Spark application in a process of its own."""
 
-    def __init__(self, stage, name, checkpoint=None, **options):
+    def __init__(
+        self, stage: "Stage", name: str, checkpoint: str | None = None, **options: Any
+    ) -> None:
         self.name, self.gates = name, stage.path / f"gates-{name}"
         for gate in ("reading", "written", "planning"):
             (self.gates / gate).mkdir(parents=True, exist_ok=True)
@@ -72,24 +83,24 @@ class Application:
                 start_new_session=True,
             )
 
-    def tail(self):
+    def tail(self) -> str:
         return f"--- {self.name}\n" + "\n".join(
             self._log.read_text(errors="replace").splitlines()[-40:]
         )
 
-    def refuse_end(self):
+    def refuse_end(self) -> None:
         assert self._expected_end or self.process.poll() is None, (
             f"{self.name} ended by itself\n{self.tail()}"
         )
 
-    def close_gate(self, gate):
+    def close_gate(self, gate: str) -> None:
         (self.gates / gate / "entered").unlink(missing_ok=True)
         (self.gates / gate / "closed").touch()
 
-    def open_gate(self, gate):
+    def open_gate(self, gate: str) -> None:
         (self.gates / gate / "closed").unlink(missing_ok=True)
 
-    def wait_at(self, gate, seconds=PATIENCE_S):
+    def wait_at(self, gate: str, seconds: int = PATIENCE_S) -> None:
         until(
             lambda: (self.gates / gate / "entered").exists(),
             seconds,
@@ -97,24 +108,24 @@ class Application:
             [self],
         )
 
-    def batches(self, kind="commits"):
+    def batches(self, kind: str = "commits") -> list[int]:
         """The numbers of the batches in Spark's own log."""
         return sorted(
             int(entry.name) for entry in (self.checkpoint / kind).glob("*") if entry.name.isdigit()
         )
 
-    def lose(self):
+    def lose(self) -> None:
         """Every process of the application is killed at one instant."""
         self._expected_end = True
         host.kill_host(self.process.pid)
         self.process.wait(10)
 
-    def stop(self):
+    def stop(self) -> None:
         self._expected_end = True
         self.process.terminate()
         assert self.process.wait(60) == 0, self.tail()
 
-    def wait_for_end(self, seconds=PATIENCE_S):
+    def wait_for_end(self, seconds: int = PATIENCE_S) -> None:
         self._expected_end = True
         assert self.process.wait(seconds) == 0, self.tail()
 
@@ -122,7 +133,14 @@ class Application:
 class Stage:
     """One topic, one group, one table, and the applications of one test."""
 
-    def __init__(self, path, bootstrap, name, partitions, source=None):
+    def __init__(
+        self,
+        path: Path,
+        bootstrap: str,
+        name: str,
+        partitions: int,
+        source: dict[str, str] | None = None,
+    ) -> None:
         """source: options of every application's source, over which those of a single one go."""
         self.source = source or {}
         self.path, self.bootstrap, self.group, self.topic = (
@@ -143,23 +161,23 @@ class Stage:
                 **quiet,
             }
         )
-        self.produced = {}
-        self.applications = []
+        self.produced: dict[tuple[int, int], str] = {}
+        self.applications: list[Application] = []
 
-    def start(self, name, **options):
+    def start(self, name: str, **options: Any) -> Application:
         application = Application(
             self, name, **{**options, "source": {**self.source, **options.get("source", {})}}
         )
         self.applications.append(application)
         return application
 
-    def produce(self, count, partition=None, size=0):
+    def produce(self, count: int, partition: int | None = None, size: int = 0) -> None:
         """`count` more events, spread evenly; they are acknowledged. size: of a tail of random
         letters in each.
         """
-        failed = []
+        failed: list[Any] = []
 
-        def delivered(error, message):
+        def delivered(error: Any, message: Any) -> None:
             if error:
                 failed.append(error)
             else:
@@ -176,7 +194,7 @@ class Stage:
         assert self.producer.flush(90) == 0, failed
         assert not failed, failed
 
-    def rows(self):
+    def rows(self) -> list[tuple[int, int, str]]:
         """(partition, offset, value) of every row of the table, sorted."""
         try:
             table = DeltaTable(str(self.table)).to_pyarrow_table()
@@ -187,15 +205,17 @@ class Stage:
             for row in table.select(["partition", "offset", "value"]).to_pylist()
         )
 
-    def orphans(self):
+    def orphans(self) -> list[str]:
         """Parquet files that the table does not refer to."""
         held = {Path(uri).name for uri in DeltaTable(str(self.table)).file_uris()}
         return sorted(path.name for path in self.table.glob("*.parquet") if path.name not in held)
 
-    def expected(self, keep=lambda partition, offset: True):
+    def expected(
+        self, keep: Callable[[int, int], bool] = lambda partition, offset: True
+    ) -> list[tuple[int, int, str]]:
         return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
 
-    def until_written(self, seconds=PATIENCE_S):
+    def until_written(self, seconds: int = PATIENCE_S) -> None:
         """Every produced event is in the table (or more than that)."""
         until(
             lambda: len(self.rows()) >= len(self.produced),
@@ -204,7 +224,7 @@ class Stage:
             self.applications,
         )
 
-    def owners(self):
+    def owners(self) -> dict[int, str]:
         """partition -> client id of its owner, as the coordinator describes it."""
         if self.source.get("kafka.group.protocol") == "classic":
             (group,) = self.cluster.call(
@@ -230,7 +250,7 @@ class Stage:
             for number in topic.partitions
         }
 
-    def until_owned_by(self, *names, seconds=PATIENCE_S):
+    def until_owned_by(self, *names: str, seconds: int = PATIENCE_S) -> dict[int, str]:
         """Every partition has an owner and the owners are exactly these."""
         return until(
             lambda: (
@@ -243,17 +263,17 @@ class Stage:
             self.applications,
         )
 
-    def committed(self):
+    def committed(self) -> dict[int, int | None]:
         return {
             place.partition: offset
             for place, offset in self.cluster.committed(self.group, self.partitions).items()
         }
 
-    def total_committed(self):
+    def total_committed(self) -> int:
         """The sum of the group's offsets; all topics here begin at 0."""
         return sum(offset or 0 for offset in self.committed().values())
 
-    def close(self):
+    def close(self) -> None:
         for application in self.applications:
             application.lose()
         self.cluster.close()

@@ -2,25 +2,31 @@
 stage's topic, and end.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import delta
 from tests.spark.application import spark_session
+from tests.spark.harness import Stage
 
 
 @pytest.fixture(scope="module")
-def spark():
+def spark() -> Iterator[SparkSession]:
     session = spark_session()
     yield session
     session.stop()
 
 
 @pytest.fixture
-def source(spark, stage):
+def source(spark: SparkSession, stage: Stage) -> Callable[..., DataFrame]:
     """`source(**options)`: the stage's topic as a stream."""
 
-    def load(**options):
+    def load(**options: Any) -> DataFrame:
         reader = spark.readStream.format("apportion").option(
             "kafka.bootstrap.servers", stage.bootstrap
         )
@@ -35,13 +41,18 @@ def source(spark, stage):
 
 
 @pytest.fixture
-def started(stage):
+def started(stage: Stage) -> Iterator[Callable[..., StreamingQuery]]:
     """`started(frame, function)`: a running query, with a checkpoint of its own; it is stopped at
     the end of the test.
     """
-    queries = []
+    queries: list[StreamingQuery] = []
 
-    def start(frame, function=None, checkpoint=None, **trigger):
+    def start(
+        frame: DataFrame,
+        function: Callable[[DataFrame, int], None] | None = None,
+        checkpoint: str | None = None,
+        **trigger: Any,
+    ) -> StreamingQuery:
         writer = frame.writeStream.foreachBatch(function or delta.Writer(str(stage.table)))
         writer = writer.option(
             "checkpointLocation", str(stage.path / (checkpoint or f"checkpoint-{len(queries)}"))
@@ -56,7 +67,7 @@ def started(stage):
         query.stop()
 
 
-def ended(query, seconds=60):
+def ended(query: StreamingQuery, seconds: int = 60) -> str:
     """Why the query failed, in time."""
     with pytest.raises(StreamingQueryException) as failure:
         assert query.awaitTermination(seconds), "the query goes on"

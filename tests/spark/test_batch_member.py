@@ -2,11 +2,12 @@
 
 import functools
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import apportion.spark.batch_member
-from apportion.client.cluster import partitions_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
@@ -15,19 +16,20 @@ from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.batch_member import BatchMember
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
-from tests.spark.batch_members import SHORT_SESSIONS, produce, span_where
+from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
 
 
 @pytest.fixture(scope="module")
-def broker(protocol):
+def broker(protocol: GroupProtocol) -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(**SHORT_SESSIONS) as running:
         yield running
 
 
 @pytest.fixture
-def join_silent_member(cluster, protocol):
+def join_silent_member(cluster: Cluster, protocol: GroupProtocol) -> Callable[[str, str], None]:
     """`join_silent_member(group, topic)`: the member is assigned both partitions, and never sends a
     request again.
     """
@@ -35,7 +37,7 @@ def join_silent_member(cluster, protocol):
     return functools.partial(join, cluster)
 
 
-def join_as_silent_classic_member(cluster, group, topic):
+def join_as_silent_classic_member(cluster: Cluster, group: str, topic: str) -> None:
     ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
     named = cluster.call(
         join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group
@@ -54,7 +56,7 @@ def join_as_silent_classic_member(cluster, group, topic):
     )
 
 
-def join_as_silent_consumer(cluster, group, topic):
+def join_as_silent_consumer(cluster: Cluster, group: str, topic: str) -> None:
     beat = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id="ghost",
@@ -66,7 +68,9 @@ def join_as_silent_consumer(cluster, group, topic):
     assert cluster.call(beat, coordinator=group).assignment.topic_partitions
 
 
-def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(cluster, batch_member_of):
+def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember]
+) -> None:
     (old,) = partitions_of(cluster.create_topic("again", 1))
     produce(cluster, old, 3)
     member = batch_member_of(
@@ -81,8 +85,8 @@ def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(cluster,
 
 
 def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(
-    cluster, batch_member_of
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember]
+) -> None:
     (partition,) = partitions_of(cluster.create_topic("late", 1))
     produce(cluster, partition, 8)
     member = batch_member_of("late-commit", "late", startingOffsets="earliest")
@@ -98,7 +102,9 @@ def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(
     )
 
 
-def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, batch_member_of):
+def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember]
+) -> None:
     (partition,) = partitions_of(cluster.create_topic("restart", 1))
     produce(cluster, partition, 8)
     first = batch_member_of("restarted", "restart", startingOffsets="earliest")
@@ -112,7 +118,9 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ba
     )
 
 
-def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member_of, monkeypatch):
+def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(
+    batch_member_of: Callable[..., BatchMember], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
@@ -127,8 +135,11 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(batch_member
 
 
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
-    cluster, batch_member_of, join_silent_member, monkeypatch
-):
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    join_silent_member: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
@@ -140,8 +151,10 @@ def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
 
 
 def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(
-    cluster, batch_member_of, join_silent_member
-):
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    join_silent_member: Callable[[str, str], None],
+) -> None:
     partitions = partitions_of(cluster.create_topic("haunted", 2))
     for partition in partitions:
         produce(cluster, partition, 8)
@@ -157,8 +170,10 @@ def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(
 
 
 def test_reading_what_is_there_does_not_end_before_the_share_has_come(
-    cluster, batch_member_of, join_silent_member
-):
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    join_silent_member: Callable[[str, str], None],
+) -> None:
     partitions = partitions_of(cluster.create_topic("now", 2))
     for partition in partitions:
         produce(cluster, partition, 8)
@@ -172,7 +187,9 @@ def test_reading_what_is_there_does_not_end_before_the_share_has_come(
     assert member.next_span(batch, None) is batch
 
 
-def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, batch_member_of):
+def test_a_partition_is_handed_over_where_its_old_owner_stands(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember]
+) -> None:
     partitions = partitions_of(cluster.create_topic("shared", 2))
     for partition in partitions:
         produce(cluster, partition, 10)

@@ -2,15 +2,21 @@
 files, the driver only commits.
 """
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from tests.spark.harness import Stage
 
+if TYPE_CHECKING:
+    from tests.spark.conftest import Broker
+
 
 @pytest.fixture(scope="module")
-def stage(broker, tmp_path_factory):
+def stage(broker: "Broker", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A stage on which 20 MB of letters that do not compress went through a driver that may collect
     1 MB in all.
     """
@@ -33,11 +39,11 @@ def stage(broker, tmp_path_factory):
         made.close()
 
 
-def test_no_row_passes_through_the_driver(stage):
+def test_no_row_passes_through_the_driver(stage: Stage) -> None:
     assert stage.rows() == stage.expected()
 
 
-def test_one_file_holds_one_kafka_partition(stage):
+def test_one_file_holds_one_kafka_partition(stage: Stage) -> None:
     files = [
         pq.read_table(path, columns=["partition"])
         for path in DeltaTable(str(stage.table)).file_uris()

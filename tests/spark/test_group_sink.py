@@ -4,26 +4,39 @@ On a broker in this process and without Spark; `tests/kafka` plays most of it on
 """
 
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from apportion.client.cluster import partitions_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.consumer import Consumer
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
-from tests.spark.batch_members import SHORT_SESSIONS, cluster_of, produce, span_where, strategy_of
+from apportion.spark.batch_member import BatchMember
+from apportion.topics import TopicIdPartition
+from tests.spark.batch_members import (
+    SHORT_SESSIONS,
+    GroupProtocol,
+    cluster_of,
+    produce,
+    span_where,
+    strategy_of,
+)
 
 
 @pytest.fixture(scope="module")
-def broker(protocol):
+def broker(protocol: GroupProtocol) -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(**SHORT_SESSIONS) as running:
         yield running
 
 
-def two_of_eight(cluster, batch_member_of, name):
+def two_of_eight(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], name: str
+) -> tuple[str, str, tuple[TopicIdPartition, ...], BatchMember]:
     """A topic and a group of that name: the topic, the group, the topic's two partitions with eight
     records each, an member.
     """
@@ -33,7 +46,7 @@ def two_of_eight(cluster, batch_member_of, name):
     return name, name, partitions, batch_member_of(name, name, startingOffsets="earliest")
 
 
-def begun(member, table):
+def begun(member: BatchMember, table: str) -> Span:
     """The first span that reads, of a query whose writer announces this table; the writer plays no
     other part.
     """
@@ -43,8 +56,8 @@ def begun(member, table):
 
 
 def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     topic, group, partitions, member = two_of_eight(
         cluster, batch_member_of, f"one-sink-{protocol}"
     )
@@ -76,8 +89,8 @@ def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(
 
 
 def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     topic, group, partitions, member = two_of_eight(cluster, batch_member_of, f"early-{protocol}")
     with Consumer(
         cluster_of(member), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)
@@ -105,14 +118,18 @@ def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_
 
 
 def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     topic, group = f"silent-{protocol}", f"silent-{protocol}"
     partitions = partitions_of(cluster.create_topic(topic, 2))
     for partition in partitions:
         produce(cluster, partition, 8)
     member = batch_member_of(group, topic, startingOffsets="earliest")
-    chosen = {"group_protocol": protocol, "auto_offset_reset": "earliest", **strategy_of(protocol)}
+    chosen: dict[str, Any] = {
+        "group_protocol": protocol,
+        "auto_offset_reset": "earliest",
+        **strategy_of(protocol),
+    }
     with Consumer(cluster_of(member), group, topics=topic, **chosen) as consumer:
         while len(consumer.assignment) < 2:
             consumer.poll(100)
@@ -136,8 +153,8 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
 
 
 def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     group, topics = f"sources-{protocol}", [f"left-{protocol}", f"right-{protocol}"]
     partitions = [partitions_of(cluster.create_topic(topic, 1))[0] for topic in topics]
     members = [batch_member_of(group, topic, startingOffsets="earliest") for topic in topics]
@@ -156,8 +173,8 @@ def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its
 
 
 def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     topic, group = f"gone-{protocol}", f"gone-{protocol}"
     (partition,) = partitions_of(cluster.create_topic(topic, 1))
     produce(cluster, partition, 8)
@@ -175,8 +192,8 @@ def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(
 
 
 def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     _, group, partitions, member = two_of_eight(cluster, batch_member_of, f"moved-{protocol}")
     batch = begun(member, "/lake/flights")
     handover.write_report(batch, "/lake/moved", adopt=True)
@@ -191,8 +208,8 @@ def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
 
 
 def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(
-    cluster, batch_member_of, protocol
-):
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
     topic, group = f"static-{protocol}", f"static-{protocol}"
     (partition,) = partitions_of(cluster.create_topic(topic, 1))
     produce(cluster, partition, 8)

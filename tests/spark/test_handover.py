@@ -2,6 +2,8 @@
 not private.
 """
 
+from pathlib import Path
+
 import pytest
 
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
@@ -13,26 +15,28 @@ QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, question
 
 
 @pytest.fixture
-def temporary(tmp_path, monkeypatch):
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The temporary directory, which does not exist yet."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     return tmp_path / "temporary"
 
 
 @pytest.mark.parametrize("is_directory", [True, False])
-def test_hearing_nothing_makes_nothing_and_needs_no_directory(temporary, is_directory):
+def test_hearing_nothing_makes_nothing_and_needs_no_directory(
+    temporary: Path, is_directory: bool
+) -> None:
     temporary.mkdir() if is_directory else temporary.write_text("no directory")
     assert handover.read_reports(QUESTION) == NO_REPORT
     handover.delete_reports(QUESTION)
     assert not is_directory or list(temporary.iterdir()) == []
 
 
-def test_a_query_goes_on_without_any_temporary_directory(temporary):
+def test_a_query_goes_on_without_any_temporary_directory(temporary: Path) -> None:
     assert handover.read_reports(QUESTION) == NO_REPORT
     handover.delete_reports(QUESTION)
 
 
-def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary):
+def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary: Path) -> None:
     with pytest.raises(
         handover.NoPrivateDirectory,
         match=r"must be able to write to .*: let TMPDIR name a directory",
@@ -40,7 +44,7 @@ def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary):
         handover.write_report(QUESTION, "/lake")
 
 
-def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary):
+def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: Path) -> None:
     temporary.mkdir()
     handover.write_report(QUESTION, "/lake")
     assert handover.read_reports(QUESTION) == WriterReport(("/lake",))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from apportion.spark.log_lines import SparkLine
-from tests.spark.harness import until
+from tests.spark.harness import Stage, until
 
 PROGRAM = """
 import logging
@@ -18,7 +18,7 @@ logging.getLogger("apportion.session").info("not shown")
 """
 
 
-def stderr_of(setup=""):
+def stderr_of(setup: str = "") -> str:
     """What the program writes to stderr after `setup`."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(setup=setup)],
@@ -30,7 +30,7 @@ def stderr_of(setup=""):
     return done.stderr
 
 
-def test_a_line_has_time_level_and_logger_in_sparks_layout():
+def test_a_line_has_time_level_and_logger_in_sparks_layout() -> None:
     record = logging.LogRecord(
         "apportion.spark", logging.WARNING, "x.py", 1, "group %s: reading again", ("g",), None
     )
@@ -40,7 +40,7 @@ def test_a_line_has_time_level_and_logger_in_sparks_layout():
     assert rest == " WARN apportion.spark: group g: reading again"
 
 
-def test_without_a_logging_configuration_lines_are_sparks():
+def test_without_a_logging_configuration_lines_are_sparks() -> None:
     line = stderr_of()
     assert re.fullmatch(
         r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group g: topic flihgts "
@@ -49,7 +49,7 @@ def test_without_a_logging_configuration_lines_are_sparks():
     ), line
 
 
-def test_a_logging_configuration_of_the_user_stays_as_it_is():
+def test_a_logging_configuration_of_the_user_stays_as_it_is() -> None:
     assert (
         stderr_of("logging.basicConfig(format='mine %(message)s')")
         == "mine group g: topic flihgts does not exist yet\n"
@@ -62,7 +62,7 @@ def test_a_logging_configuration_of_the_user_stays_as_it_is():
     )
 
 
-def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage):
+def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage: Stage) -> None:
     application = stage.start("one", topic="flihgts")
     line = (
         rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {stage.group}: "

@@ -6,7 +6,10 @@ writer by the test.
 """
 
 import time
+from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +23,7 @@ from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer
 from apportion.spark.options import SourceOptions
 from apportion.spark.query_introspection import SourceReading
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -33,15 +37,17 @@ NUMBERS = count()
 
 
 @pytest.fixture(scope="module")
-def broker():
-    with EmbeddedBroker(
-        **{"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 4_000}
-    ) as running:
+def broker() -> Iterator[EmbeddedBroker]:
+    settings: dict[str, Any] = {
+        "group.consumer.heartbeat.interval.ms": 100,
+        "group.consumer.session.timeout.ms": 4_000,
+    }
+    with EmbeddedBroker(**settings) as running:
         yield running
 
 
 @pytest.fixture
-def cluster(broker):
+def cluster(broker: EmbeddedBroker) -> Iterator[Cluster]:
     made = Cluster(broker.bootstrap)
     yield made
     made.close()
@@ -52,13 +58,14 @@ class Query:
     the last one at all.
     """
 
-    def __init__(self, cluster, bootstrap, path):
+    def __init__(self, cluster: Cluster, bootstrap: str, path: Path) -> None:
         self.cluster, self.bootstrap, self.path = cluster, bootstrap, path
         self.group = f"lost-{next(NUMBERS)}"
         self.done = self.planned = EMPTY_SPAN
-        self.owner = self.writer = None
+        self.owner: Any = None  # the BatchMember of a run, else None
+        self.writer: Any = None  # a Writer, from the first run on
 
-    def topic(self, records, partitions=1):
+    def topic(self, records: int, partitions: int = 1) -> tuple[TopicIdPartition, ...]:
         """The places of a new topic, with so many records each."""
         places = partitions_of(
             self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions)
@@ -67,11 +74,11 @@ class Query:
             self.produce(place, records)
         return places
 
-    def produce(self, place, records):
+    def produce(self, place: TopicIdPartition, records: int) -> None:
         if records:
             self.cluster.produce(place, encode_batch([(None, b"x", ())] * records, timestamp_ms=1))
 
-    def trim(self, place, offset):
+    def trim(self, place: TopicIdPartition, offset: int) -> None:
         """The log begins at that offset."""
         partition = DeleteRecordsPartition(partition_index=place.partition, offset=offset)
         request = DeleteRecordsRequest(
@@ -80,11 +87,13 @@ class Query:
         )
         self.cluster.call(request, node=self.cluster.leader(place).node_id)
 
-    def commits(self, place, offset, metadata=FOREIGN):
+    def commits(self, place: TopicIdPartition, offset: int, metadata: str = FOREIGN) -> None:
         """A foreign client commits, while the query does not run."""
         self.cluster.commit(self.group, {place: offset}, metadata=metadata)
 
-    def starts(self, *places, source=None, **options):
+    def starts(
+        self, *places: TopicIdPartition, source: dict[str, str] | None = None, **options: Any
+    ) -> None:
         """A new run of the query, of the topics of these places; a batch that was not written is
         written first.
         """
@@ -102,12 +111,12 @@ class Query:
         if self.planned != self.done:
             self.write()
 
-    def stops(self):
+    def stops(self) -> None:
         if self.owner is not None:
             self.owner.close()
             self.owner = None
 
-    def write(self):
+    def write(self) -> None:
         rows = [
             {
                 "topic": place.topic,
@@ -122,7 +131,7 @@ class Query:
         self.writer.write(frame, [SourceReading(self.group, self.planned, self.bootstrap)])
         self.done = self.planned
 
-    def runs_until(self, ends):
+    def runs_until(self, ends: dict[TopicIdPartition, int]) -> None:
         """Micro-batches, until the group's offsets are these."""
         give_up = time.monotonic() + 30
         while self.cluster.committed(self.group, ends) != ends:
@@ -131,14 +140,14 @@ class Query:
             if self.planned != self.done:
                 self.write()
 
-    def loses(self, ends):
+    def loses(self, ends: dict[TopicIdPartition, int]) -> str:
         """What LostOffsets says on the way there."""
         with pytest.raises(LostOffsets) as caught:
             self.runs_until(ends)
         self.stops()
         return str(caught.value)
 
-    def offsets(self, place):
+    def offsets(self, place: TopicIdPartition) -> list[int]:
         """Those of the partition that the table has, in their order."""
         return [
             offset for partition, offset in stored(str(self.path)) if partition == place.partition
@@ -146,13 +155,15 @@ class Query:
 
 
 @pytest.fixture
-def query(broker, cluster, tmp_path):
+def query(broker: EmbeddedBroker, cluster: Cluster, tmp_path: Path) -> Iterator[Query]:
     made = Query(cluster, broker.bootstrap, tmp_path / "table")
     yield made
     made.stops()
 
 
-def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_over(query):
+def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_over(
+    query: Query,
+) -> None:
     (place,) = query.topic(3)
     query.starts(place, source={"startingOffsets": "latest"})
     query.runs_until({place: 3})
@@ -176,8 +187,8 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
 def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(
-    query, way_on
-):
+    query: Query, way_on: dict[str, Any]
+) -> None:
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
     query.starts(old)
     query.runs_until({old: 4})
@@ -197,8 +208,8 @@ def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_clien
 
 
 def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_lost(
-    query, monkeypatch, tmp_path
-):
+    query: Query, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
     query.starts(old)
     query.runs_until({old: 4})
@@ -215,7 +226,7 @@ def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_l
     assert query.offsets(new) == list(range(10))
 
 
-def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query):
+def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query: Query) -> None:
     (place,) = query.topic(4)
     query.starts(place)
     query.runs_until({place: 4})
@@ -235,8 +246,8 @@ def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query):
     ],
 )
 def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(
-    query, metadata, who
-):
+    query: Query, metadata: str, who: str
+) -> None:
     (place,) = query.topic(4)
     query.starts(place)
     query.runs_until({place: 4})
@@ -253,7 +264,7 @@ def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may
     assert "The records are still in the topic" in said
 
 
-def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(query):
+def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(query: Query) -> None:
     (place,) = query.topic(9)
     both = (str(query.path), "/lake/second")
     query.commits(place, 7, metadata_of(both))
@@ -272,7 +283,9 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
             query.write()
 
 
-def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_error_says(query):
+def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_error_says(
+    query: Query,
+) -> None:
     (place,) = query.topic(5)
     query.starts(place)
     query.runs_until({place: 5})
@@ -292,7 +305,7 @@ def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_err
     assert query.offsets(place) == [*range(5), *range(7, 20)]
 
 
-def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query):
+def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query: Query) -> None:
     (place,) = query.topic(5)
     query.starts(place)
     query.runs_until({place: 5})
@@ -304,7 +317,7 @@ def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query):
     assert query.offsets(place) == [*range(5), 7, 8]
 
 
-def test_records_that_are_gone_are_not_gone_back_to(query):
+def test_records_that_are_gone_are_not_gone_back_to(query: Query) -> None:
     (place,) = query.topic(5)
     query.starts(place)
     query.runs_until({place: 5})

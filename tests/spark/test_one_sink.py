@@ -2,38 +2,49 @@
 the query goes back.
 """
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from apportion.client.consumer import Consumer
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.spark import delta
-from tests.spark.harness import until
+from tests.spark.harness import Stage, until
 from tests.spark.queries import ended, source, spark, started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
 
 __all__ = ["source", "spark", "started"]
 ENDS_WITHIN_S = 150
 
 
 @pytest.fixture
-def writing(source, started):
+def writing(
+    source: "Callable[..., DataFrame]", started: "Callable[..., StreamingQuery]"
+) -> "Callable[..., StreamingQuery]":
     """`writing(writer, checkpoint)`: a query of the stage's group with that writer."""
 
-    def start(writer, checkpoint="checkpoint"):
+    def start(writer: delta.Writer, checkpoint: str = "checkpoint") -> "StreamingQuery":
         rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
         return started(rows, writer, checkpoint)
 
     return start
 
 
-def refusal(query):
+def refusal(query: "StreamingQuery") -> str:
     """Why the query failed, in time."""
     return ended(query, ENDS_WITHIN_S)
 
 
 def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_goes_on(
-    stage, writing
-):
+    stage: Stage, writing: "Callable[..., StreamingQuery]"
+) -> None:
     stage.produce(40)
     innocent = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
@@ -69,8 +80,8 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
 
 
 def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_checkpoint_with_rewind(
-    stage, writing
-):
+    stage: Stage, writing: "Callable[..., StreamingQuery]"
+) -> None:
     stage.produce(40)
     first = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
@@ -95,8 +106,8 @@ def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_check
 
 
 def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_its_checkpoint(
-    stage, writing
-):
+    stage: Stage, writing: "Callable[..., StreamingQuery]"
+) -> None:
     stage.produce(40)
     # as a consumer of before would
     stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 5))

@@ -6,7 +6,7 @@ from apportion.spark.options import OptionError, SourceOptions
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
 
 
-def test_the_three_required_options_are_enough():
+def test_the_three_required_options_are_enough() -> None:
     assert SourceOptions.parse(GOOD) == SourceOptions(
         bootstrap="h:9092",
         group="g",
@@ -27,14 +27,14 @@ def test_the_three_required_options_are_enough():
     )
 
 
-def test_option_names_are_read_in_any_case():
+def test_option_names_are_read_in_any_case() -> None:
     options = SourceOptions.parse(
         {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
     )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
-def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
+def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() -> None:
     options = SourceOptions.parse({**GOOD, "startingOffsets": '{"flights":{"0":23,"1":-1}}'})
     assert options.starting == StartingOffsets(
         EARLIEST, {("flights", 0): 23, ("flights", 1): LATEST}
@@ -78,7 +78,9 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
         ),
     ],
 )
-def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, said):
+def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
+    change: dict[str, str], said: str
+) -> None:
     with pytest.raises(OptionError) as error:
         SourceOptions.parse({**GOOD, **change})
     assert said in str(error.value)
@@ -114,7 +116,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, sa
         ),
     ],
 )
-def test_a_refused_option_is_shown_as_it_is_documented(option, sentence):
+def test_a_refused_option_is_shown_as_it_is_documented(option: str, sentence: str) -> None:
     with pytest.raises(OptionError) as error:
         SourceOptions.parse({**GOOD, option: "x"})
     assert str(error.value) == sentence

@@ -1,15 +1,21 @@
 """The broker goes away and comes back; the query waits and loses nothing."""
 
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from apportion.testing import host
-from tests.spark.harness import until
+from tests.spark.harness import Stage, until
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Broker
 
 
 @pytest.fixture
-def own_broker(tmp_path):
+def own_broker(tmp_path: Path) -> "Iterator[Broker]":
     from tests.spark.conftest import Broker
 
     running = Broker(tmp_path / "data")
@@ -18,7 +24,9 @@ def own_broker(tmp_path):
         running.kill()
 
 
-def test_a_broker_that_is_gone_for_a_minute_and_comes_back(own_broker, stage_on):
+def test_a_broker_that_is_gone_for_a_minute_and_comes_back(
+    own_broker: "Broker", stage_on: Callable[..., Stage]
+) -> None:
     stage = stage_on(own_broker.bootstrap)
     application = stage.start("patient")
     stage.produce(200)
@@ -33,8 +41,8 @@ def test_a_broker_that_is_gone_for_a_minute_and_comes_back(own_broker, stage_on)
 
 
 def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(
-    own_broker, stage_on
-):
+    own_broker: "Broker", stage_on: Callable[..., Stage]
+) -> None:
     stage = stage_on(own_broker.bootstrap)
     stage.produce(400)
     application = stage.start(

@@ -2,21 +2,26 @@
 serves all tests.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.client.cluster import partitions_of
 from apportion.spark import StatefulQuery, delta, guard
 from apportion.spark.source import NO_WRITER
 from apportion.wire.batch import encode_batch
-from tests.spark.harness import until
+from tests.spark.harness import Stage, until
 from tests.spark.queries import ended, source, spark, started
 
 __all__ = ["source", "spark", "started"]
 
 
-def test_the_columns_are_those_of_sparks_own_kafka_source(source):
+def test_the_columns_are_those_of_sparks_own_kafka_source(source: Callable[..., DataFrame]) -> None:
     assert source().dtypes == [
         ("key", "binary"),
         ("value", "binary"),
@@ -32,7 +37,9 @@ def test_the_columns_are_those_of_sparks_own_kafka_source(source):
     )
 
 
-def test_a_missing_group_is_refused_before_any_job_starts(spark, stage):
+def test_a_missing_group_is_refused_before_any_job_starts(
+    spark: SparkSession, stage: Stage
+) -> None:
     reader = (
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", stage.bootstrap)
@@ -42,13 +49,15 @@ def test_a_missing_group_is_refused_before_any_job_starts(spark, stage):
         reader.load()
 
 
-def test_a_batch_read_is_refused_with_the_way_out(spark, stage):
+def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, stage: Stage) -> None:
     reader = spark.read.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
     with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
         reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
 
 
-def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(stage, source):
+def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(
+    stage: Stage, source: Callable[..., DataFrame]
+) -> None:
     writer = (
         source()
         .writeStream.format("apportion")
@@ -59,7 +68,9 @@ def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(stag
     assert NO_WRITER in str(failure.value)
 
 
-def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(source):
+def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(
+    source: Callable[..., DataFrame],
+) -> None:
     with pytest.raises(AnalysisException) as failure:
         source(startingOffset="earliest")
     sentence = (
@@ -69,7 +80,9 @@ def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(s
     assert sentence in str(failure.value)
 
 
-def test_every_field_of_a_record_arrives(stage, source, started):
+def test_every_field_of_a_record_arrives(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     records = [
         (b"k", b"v", (("h", b"x"),)),
         (None, None, ()),
@@ -78,7 +91,7 @@ def test_every_field_of_a_record_arrives(stage, source, started):
     stage.cluster.produce(
         stage.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123)
     )
-    seen = []
+    seen: list[Any] = []
     started(source(includeHeaders="true"), lambda frame, number: seen.extend(frame.collect()))
     until(lambda: len(seen) == 3, what="three rows")
     rows = [
@@ -100,25 +113,33 @@ def test_every_field_of_a_record_arrives(stage, source, started):
     ]
 
 
-def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
+def test_max_offsets_per_trigger_limits_every_batch(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(100)
-    sizes = []
+    sizes: list[int] = []
     started(source(maxOffsetsPerTrigger="30"), lambda frame, number: sizes.append(frame.count()))
     until(lambda: sum(sizes) == 100, what="all rows")
     assert [size for size in sizes if size] == [30, 30, 30, 10]
 
 
-def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, source, started):
+def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     (other,) = partitions_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
     both = source().union(
         source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic})
     )
     started(both.withColumn("value", F.col("value").cast("string")))
+
+    def has_rows(count: int) -> Callable[[], bool]:
+        return lambda: len(stage.rows()) == count
+
     for number in (1, 2):
         stage.produce(40)
         stage.cluster.produce(other, encode_batch([(None, b"other", ())] * 10, timestamp_ms=1))
         until(
-            lambda number=number: len(stage.rows()) == 50 * number,
+            has_rows(50 * number),
             what="each record of both topics",
         )
     assert stage.rows() == sorted(
@@ -126,7 +147,9 @@ def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, sou
     )
 
 
-def test_two_sources_of_one_topic_are_refused(stage, source, started):
+def test_two_sources_of_one_topic_are_refused(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(40)
     said = ended(started(source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))))
     assert f"two sources of this query read topic {stage.topic}" in said
@@ -144,8 +167,12 @@ def test_two_sources_of_one_topic_are_refused(stage, source, started):
     ],
 )
 def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
-    stage, source, stateful, operator, mode
-):
+    stage: Stage,
+    source: Callable[..., DataFrame],
+    stateful: Callable[[DataFrame], DataFrame],
+    operator: str,
+    mode: str,
+) -> None:
     stage.produce(20)
     writer = (
         stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
@@ -168,7 +195,12 @@ def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
         (lambda rows: rows.limit(5), "limit"),
     ],
 )
-def test_guard_stops_a_query_that_keeps_state(stage, source, stateful, operator):
+def test_guard_stops_a_query_that_keeps_state(
+    stage: Stage,
+    source: Callable[..., DataFrame],
+    stateful: Callable[[DataFrame], DataFrame],
+    operator: str,
+) -> None:
     query = (
         stateful(source())
         .writeStream.format("noop")
@@ -180,7 +212,7 @@ def test_guard_stops_a_query_that_keeps_state(stage, source, stateful, operator)
     assert not running.isActive
 
 
-def test_guard_lets_a_stateless_query_run(stage, source):
+def test_guard_lets_a_stateless_query_run(stage: Stage, source: Callable[..., DataFrame]) -> None:
     rows = source().where("offset >= 0").selectExpr("cast(value as string)")
     query = (
         rows.writeStream.format("noop")
@@ -192,25 +224,31 @@ def test_guard_lets_a_stateless_query_run(stage, source):
     query.stop()
 
 
-def test_the_writer_refuses_a_query_that_dropped_the_offset(stage, source, started):
+def test_the_writer_refuses_a_query_that_dropped_the_offset(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(4)
     said = ended(started(source().select("topic", "partition", "value")))
     assert "needs the source's columns topic, partition and offset" in said
     assert "dropped offset" in said
 
 
-def test_the_writer_refuses_rows_whose_offset_was_changed(stage, source, started):
+def test_the_writer_refuses_rows_whose_offset_was_changed(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(4)
     said = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
     assert "Keep the source's columns topic, partition and offset unchanged" in said
     assert stage.rows() == []
 
 
-def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(stage, source, started):
+def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(4)
     writer = delta.Writer(str(stage.table))
 
-    def halves(frame, number):
+    def halves(frame: DataFrame, number: int) -> None:
         writer(frame.where("offset % 2 = 0"), number)
         writer(frame.where("offset % 2 = 1"), number)
 
@@ -226,7 +264,9 @@ def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(stage, s
     assert stage.rows() == stage.expected()
 
 
-def test_a_pipeline_may_make_several_rows_of_one_record(stage, source, started):
+def test_a_pipeline_may_make_several_rows_of_one_record(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(40)
     started(
         source()
@@ -239,12 +279,12 @@ def test_a_pipeline_may_make_several_rows_of_one_record(stage, source, started):
     )
 
 
-def table_rows(stage):
+def table_rows(stage: Stage) -> list[dict[str, int]]:
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        return (
+        rows: list[dict[str, int]] = (
             DeltaTable(str(stage.table))
             .to_pyarrow_table()
             .select(["partition", "offset"])
@@ -252,11 +292,12 @@ def table_rows(stage):
         )
     except TableNotFoundError:
         return []
+    return rows
 
 
 def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(
-    stage, source, started
-):
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(40)
     query = started(source())
     until(lambda: stage.total_committed() == 40, what="the group's offsets")
@@ -268,9 +309,11 @@ def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets
     assert "Set failOnDataLoss to false" in said
 
 
-def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(stage, source, started):
+def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(40)
-    seen = []
+    seen: list[Any] = []
     started(
         source(failOnDataLoss="false"),
         lambda frame, number: seen.extend(row.value for row in frame.collect()),
@@ -286,13 +329,16 @@ def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(stage, s
     assert len(seen) == 41
 
 
-def test_the_progress_tells_where_the_source_ends(stage, source, started):
+def test_the_progress_tells_where_the_source_ends(
+    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
     stage.produce(40)
     query = started(source(maxOffsetsPerTrigger="10"), lambda frame, number: frame.count())
     until(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10, what="progress")
     import json
 
-    latest = json.loads(query.lastProgress["sources"][0]["latestOffset"])
+    progress: Any = query.lastProgress
+    latest = json.loads(progress["sources"][0]["latestOffset"])
     assert {number: end for number, (_, end) in latest["topics"][stage.topic]["span"].items()} == {
         str(n): 10 for n in range(4)
     }

@@ -17,15 +17,16 @@ README = Path(__file__).parents[2] / "README.md"
 RECORDS = 200
 
 
-def rows(table):
+def rows(table: Path) -> int:
     """The rows of a table that may not be there yet."""
     try:
-        return DeltaTable(str(table)).to_pyarrow_table().num_rows
+        count: int = DeltaTable(str(table)).to_pyarrow_table().num_rows
     except TableNotFoundError:
         return 0
+    return count
 
 
-def test_the_application_writes_the_topic_into_its_table(tmp_path):
+def test_the_application_writes_the_topic_into_its_table(tmp_path: Path) -> None:
     code = next(
         block
         for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
@@ -34,7 +35,7 @@ def test_the_application_writes_the_topic_into_its_table(tmp_path):
     with EmbeddedBroker(num_partitions=2) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-        def produce():
+        def produce() -> None:
             for number in range(RECORDS):
                 producer.produce("flights", str(number).encode())
             producer.flush()

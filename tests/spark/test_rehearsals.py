@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from apportion.cli import rehearsal_matrix
@@ -9,7 +10,7 @@ from apportion.cli.main import app
 from apportion.sim.streams.matrix import matrix_runs, play_run
 
 
-def test_on_spark_the_matrix_comes_to_the_same(monkeypatch):
+def test_on_spark_the_matrix_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     some = matrix_runs(leaders=("last",), crashes=("leader",))
     monkeypatch.setattr(rehearsal_matrix, "matrix_runs", lambda seed: some)
     result = CliRunner().invoke(

@@ -3,6 +3,9 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,7 +18,7 @@ from tests.sim import stand_in
 
 
 @pytest.fixture(scope="module")
-def spark():
+def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -24,7 +27,7 @@ def spark():
     session.stop()
 
 
-def row(seed, **also):
+def row(seed: int, **also: Any) -> dict[str, float | str | None]:
     """The row of a stand-in's outcome."""
     return {
         "seed": seed,
@@ -44,7 +47,7 @@ def row(seed, **also):
     }
 
 
-def test_each_seed_is_a_row_and_the_figures_sum_up(spark):
+def test_each_seed_is_a_row_and_the_figures_sum_up(spark: SparkSession) -> None:
     played = seeds(spark, 100, first=5, play=stand_in.breaks_at_seven).cache()
     failing = {"verdict": "one-hand", "broken_at_s": 1.5}
     assert [found.asDict() for found in played.orderBy("seed").collect()] == [
@@ -63,7 +66,7 @@ def test_each_seed_is_a_row_and_the_figures_sum_up(spark):
     }
 
 
-def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark):
+def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark: SparkSession) -> None:
     with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
         seeds(spark, 10, partitions=0)
     with pytest.raises(ScenarioRefused, match=r"^runs must be at least 1, not 0\.$"):
@@ -72,7 +75,7 @@ def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark):
         seeds(spark, 10, kinds=["zebra"])
 
 
-def test_the_real_simulator_gives_the_same_rows_on_spark(spark):
+def test_the_real_simulator_gives_the_same_rows_on_spark(spark: SparkSession) -> None:
     from apportion.sim.seed_pool import Draw, play_seed
 
     found = {
@@ -83,7 +86,9 @@ def test_the_real_simulator_gives_the_same_rows_on_spark(spark):
     assert found == {seed: play_seed(seed, draw).digest for seed in range(4)}
 
 
-def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tmp_path, capsys):
+def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "seeds"
     code = run(
         SimOptions(runs=20, spark="local[2]", out=str(out), sizes={"seconds": 5}),
@@ -116,7 +121,9 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tm
     assert said == f"apportion sim: --out {out} is there already: name a directory that is not."
 
 
-def test_the_command_says_as_json_what_a_fleet_of_processes_says(capsys):
+def test_the_command_says_as_json_what_a_fleet_of_processes_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(SimOptions(runs=9, spark="local[2]", as_json=True), stand_in.breaks_at_seven) == 1
     on_spark = json.loads(capsys.readouterr().out)
     assert run(SimOptions(runs=9, jobs=1, as_json=True), stand_in.breaks_at_seven) == 1

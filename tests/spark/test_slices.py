@@ -2,6 +2,9 @@
 
 import socket
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,8 +35,8 @@ ranges = st.dictionaries(
 
 @given(ranges, st.integers(1, 8))
 def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(
-    bounds, cores
-):
+    bounds: dict[TopicIdPartition, tuple[int, int]], cores: int
+) -> None:
     batch = sorted_span("c", bounds)
     tasks = split_into_tasks(batch, cores)
     wanted = [
@@ -45,24 +48,24 @@ def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_
     assert all(task.slices for task in tasks)
 
 
-def options(bootstrap, **more):
+def options(bootstrap: str, **more: str) -> SourceOptions:
     given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "g", "subscribe": "t", **more}
     return SourceOptions.parse(given)
 
 
-def offsets(batches):
+def offsets(batches: Iterable[Any]) -> list[int]:
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path: Path) -> Iterator[Callable[[], EmbeddedBroker]]:
     """Starts the broker, each time on the same port and directory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listeners = f"127.0.0.1:{free.getsockname()[1]}"
-    running = []
+    running: list[EmbeddedBroker] = []
 
-    def begin():
+    def begin() -> EmbeddedBroker:
         running.append(EmbeddedBroker(tmp_path, listeners=listeners))
         return running[-1]
 
@@ -71,7 +74,7 @@ def start(tmp_path):
         broker.close()
 
 
-def filled(broker, count):
+def filled(broker: EmbeddedBroker, count: int) -> tuple[Cluster, TopicIdPartition]:
     """A topic t with so many records in its one partition."""
     cluster = Cluster(broker.bootstrap)
     (place,) = partitions_of(cluster.create_topic("t", 1))
@@ -79,12 +82,14 @@ def filled(broker, count):
     return cluster, place
 
 
-def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
+def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(
+    start: Callable[[], EmbeddedBroker],
+) -> None:
     broker = start()
     cluster, place = filled(broker, 5)
     cluster.close()
     broker.close()
-    seen = []
+    seen: list[int] = []
     task = TaskSlices((PartitionSlice(place, 1, 4),))
     impatient = options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"})
     reader = threading.Thread(target=lambda: seen.extend(offsets(read_task(task, impatient))))
@@ -96,7 +101,9 @@ def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
     assert seen == [1, 2, 3]
 
 
-def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(start):
+def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(
+    start: Callable[[], EmbeddedBroker],
+) -> None:
     broker = start()
     cluster, place = filled(broker, 5)
     cluster.delete_topic("t")

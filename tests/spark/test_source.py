@@ -1,5 +1,7 @@
 """What the source says where it is used as what it is not."""
 
+from typing import Any, NoReturn, Self
+
 import pytest
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql.types import StructType
@@ -15,7 +17,7 @@ NO_WRITER = (
 
 
 @pytest.mark.parametrize("writer", ["streamWriter", "writer"])
-def test_a_sink_is_refused_with_what_to_use_instead(writer):
+def test_a_sink_is_refused_with_what_to_use_instead(writer: str) -> None:
     with pytest.raises(ValueError) as refusal:
         getattr(GroupSource(options={}), writer)(StructType([]), False)
     assert str(refusal.value) == NO_WRITER
@@ -25,20 +27,21 @@ class RemoteFrame:
     """A frame of Spark Connect, as far as the writer looks: its session shows no JVM."""
 
     @property
-    def sparkSession(self):
+    def sparkSession(self) -> Self:
         return self
 
     @property
-    def sparkContext(self):
+    def sparkContext(self) -> NoReturn:
         raise PySparkAttributeError(
             errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED",
             messageParameters={"attr_name": "sparkContext"},
         )
 
 
-def test_the_writer_says_that_it_needs_a_classic_session():
+def test_the_writer_says_that_it_needs_a_classic_session() -> None:
+    frame: Any = RemoteFrame()
     with pytest.raises(RuntimeError) as refusal:
-        execution_of(RemoteFrame())
+        execution_of(frame)
     assert str(refusal.value) == (
         "apportion's writer asks the JVM of the driver about its query, which Spark "
         "Connect does not allow: "

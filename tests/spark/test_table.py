@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,11 +16,13 @@ from apportion.spark.delta import clean
 from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
+    WrittenFile,
     from_report,
     remove_part_files,
     rewrite_part_files,
 )
 from apportion.spark.table import CommitConflict, TableAttempt
+from apportion.topics import TopicPartition
 
 ROWS = pa.schema(
     [
@@ -30,7 +34,7 @@ ROWS = pa.schema(
 )
 
 
-def rows(partition, start, end, schema=ROWS):
+def rows(partition: int, start: int, end: int, schema: pa.Schema = ROWS) -> pa.RecordBatch:
     columns = {
         "topic": ["t"] * (end - start),
         "partition": [partition] * (end - start),
@@ -41,7 +45,7 @@ def rows(partition, start, end, schema=ROWS):
     return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, schema=schema)
 
 
-def opened(path, schema=ROWS):
+def opened(path: str, schema: pa.Schema = ROWS) -> TableAttempt:
     while True:
         try:
             return TableAttempt.on(path, None, schema)
@@ -49,7 +53,12 @@ def opened(path, schema=ROWS):
             continue
 
 
-def written(path, windows, *batches, schema=ROWS):
+def written(
+    path: str,
+    windows: dict[Any, OffsetWindow],
+    *batches: pa.RecordBatch,
+    schema: pa.Schema = ROWS,
+) -> list[WrittenFile]:
     files = PartFileWriter(path, None, schema, windows)
     return [
         file
@@ -58,7 +67,7 @@ def written(path, windows, *batches, schema=ROWS):
     ]
 
 
-def stored(path):
+def stored(path: str) -> list[tuple[int, int]]:
     return sorted(
         zip(
             *DeltaTable(path)
@@ -71,7 +80,7 @@ def stored(path):
     )
 
 
-def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
+def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     mixed = (
@@ -88,7 +97,7 @@ def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
     ]
 
 
-def test_small_batches_of_one_partition_share_a_row_group(tmp_path):
+def test_small_batches_of_one_partition_share_a_row_group(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     (file,) = written(
@@ -101,14 +110,14 @@ def test_small_batches_of_one_partition_share_a_row_group(tmp_path):
     )
 
 
-def test_rows_below_the_floor_are_dropped(tmp_path):
+def test_rows_below_the_floor_are_dropped(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     (file,) = written(path, {("t", 0): OffsetWindow(7, 5, 9)}, rows(0, 5, 9))
     assert (file.rows, file.first, file.last) == (2, 7, 8)
 
 
-def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_path):
+def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     with pytest.raises(
@@ -118,7 +127,7 @@ def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_pat
     assert list((tmp_path / "t").glob("*.parquet")) == []
 
 
-def test_files_and_fences_appear_together(tmp_path):
+def test_files_and_fences_appear_together(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     attempt = opened(path)
     assert attempt.fence_or_none("g/t/0") is None
@@ -128,13 +137,13 @@ def test_files_and_fences_appear_together(tmp_path):
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
 
 
-def test_a_batch_without_rows_moves_its_fence(tmp_path):
+def test_a_batch_without_rows_moves_its_fence(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path).commit([], {"g/t/0": 12}, ROWS)
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([], 12)
 
 
-def test_who_read_the_fence_before_it_moved_commits_nothing(tmp_path):
+def test_who_read_the_fence_before_it_moved_commits_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     zombie = opened(path)
     late = written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3))
@@ -149,7 +158,7 @@ def test_who_read_the_fence_before_it_moved_commits_nothing(tmp_path):
     )
 
 
-def test_writers_of_different_partitions_do_not_beat_each_other(tmp_path):
+def test_writers_of_different_partitions_do_not_beat_each_other(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     one, other = opened(path), opened(path)
     one.commit(written(path, {("t", 0): OffsetWindow(0, 0, 2)}, rows(0, 0, 2)), {"g/t/0": 2}, ROWS)
@@ -159,11 +168,12 @@ def test_writers_of_different_partitions_do_not_beat_each_other(tmp_path):
     assert stored(path) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path):
+def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     files = written(path, {("t", 0): OffsetWindow(0, 0, 6)}, rows(0, 0, 6))
-    job = PartFileWriter(path, None, ROWS, {("t", 0): OffsetWindow(4, 0, 6)})
+    windows = {TopicPartition("t", 0): OffsetWindow(4, 0, 6)}
+    job = PartFileWriter(path, None, ROWS, windows)
     paths = pa.RecordBatch.from_pydict({"path": [file.path for file in files]})
     (report,) = rewrite_part_files(job, [paths])
     (again,) = from_report(zip(*report.to_pydict().values(), strict=True))
@@ -172,7 +182,7 @@ def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path):
     assert [file.name for file in (tmp_path / "t").glob("*.parquet")] == [again.path]
 
 
-def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_path):
+def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path).commit(
         written(path, {("t", 0): OffsetWindow(0, 0, 1)}, rows(0, 0, 1)), {"g/t/0": 1}, ROWS
@@ -190,7 +200,7 @@ def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_p
     assert table.column("delay").to_pylist() == [None, 7, 7, None]
 
 
-def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path):
+def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     other = pa.schema([*list(ROWS)[:3], pa.field("city", pa.int64())])
@@ -199,11 +209,13 @@ def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path):
 
 
 @pytest.mark.parametrize("race", range(3))
-def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(tmp_path, race):
+def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(
+    tmp_path: Path, race: int
+) -> None:
     path = str(tmp_path / "t")
     wider = ROWS.append(pa.field("delay", pa.int64()))
 
-    def append(partition):
+    def append(partition: int) -> None:
         schema = wider if partition % 2 else ROWS
         attempt = opened(path, schema)
         files = written(
@@ -226,7 +238,7 @@ def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(t
     assert delays == {(partition, 7 if partition % 2 else None) for partition in range(6)}
 
 
-def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path):
+def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path).commit(
         written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS
@@ -237,7 +249,7 @@ def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path):
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
 
 
-def test_clean_leaves_alone_what_others_wrote(tmp_path):
+def test_clean_leaves_alone_what_others_wrote(tmp_path: Path) -> None:
     path = str(tmp_path)
     opened(path)
     write_deltalake(str(tmp_path / "other" / "table"), pa.table({"a": [1]}))
@@ -249,7 +261,7 @@ def test_clean_leaves_alone_what_others_wrote(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_no_table_is_made_where_something_else_lies(tmp_path):
+def test_no_table_is_made_where_something_else_lies(tmp_path: Path) -> None:
     (tmp_path / "report.csv").write_text("x")
     with pytest.raises(
         ValueError,
@@ -264,7 +276,7 @@ def test_no_table_is_made_where_something_else_lies(tmp_path):
     assert opened(str(tmp_path)).fence_or_none("g/t/0") is None
 
 
-def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path):
+def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     remedy = (
         "give the Delta writer a path that the user of the driver and of the executors may write"
@@ -279,7 +291,7 @@ def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path):
         assert str(refusal.value) == f"no table can be created at {path}: {why}; {remedy}"
 
 
-def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
+def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path: Path) -> None:
     path = f"{tmp_path}/lake"
     program = (
         "import os, sys, pyarrow\n"
@@ -302,5 +314,5 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
     )
 
 
-def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path):
+def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path: Path) -> None:
     assert clean(str(tmp_path / "none")) == []

@@ -6,10 +6,10 @@ import re
 import time
 
 from apportion.testing import host
-from tests.spark.harness import until
+from tests.spark.harness import Stage, until
 
 
-def test_two_applications_share_a_topic_and_one_is_lost(stage):
+def test_two_applications_share_a_topic_and_one_is_lost(stage: Stage) -> None:
     first, second = stage.start("first"), stage.start("second")
     stage.until_owned_by("first", "second")
     stage.produce(400)
@@ -22,7 +22,7 @@ def test_two_applications_share_a_topic_and_one_is_lost(stage):
     assert stage.rows() == stage.expected()
 
 
-def test_killed_after_the_delta_commit_and_before_sparks(stage):
+def test_killed_after_the_delta_commit_and_before_sparks(stage: Stage) -> None:
     stage.produce(200)
     doomed = stage.start("doomed")
     doomed.close_gate("written")
@@ -36,7 +36,7 @@ def test_killed_after_the_delta_commit_and_before_sparks(stage):
     assert stage.rows() == stage.expected()
 
 
-def test_killed_after_sparks_commit_and_before_the_groups(stage):
+def test_killed_after_sparks_commit_and_before_the_groups(stage: Stage) -> None:
     stage.produce(200)
     doomed = stage.start("doomed", planning="gated")
     doomed.close_gate("written")
@@ -54,7 +54,9 @@ def test_killed_after_sparks_commit_and_before_the_groups(stage):
     assert stage.rows() == stage.expected()
 
 
-def test_frozen_past_its_session_of_six_seconds_with_its_fences_read_then_thawed(stage):
+def test_frozen_past_its_session_of_six_seconds_with_its_fences_read_then_thawed(
+    stage: Stage,
+) -> None:
     zombie = stage.start("zombie")
     stage.until_owned_by("zombie")
     zombie.close_gate("reading")
@@ -75,7 +77,7 @@ def test_frozen_past_its_session_of_six_seconds_with_its_fences_read_then_thawed
     assert stage.orphans() == []
 
 
-def test_an_old_application_comes_back_with_an_uncommitted_batch(stage):
+def test_an_old_application_comes_back_with_an_uncommitted_batch(stage: Stage) -> None:
     old = stage.start("old")
     stage.until_owned_by("old")
     stage.produce(100)
@@ -95,7 +97,9 @@ def test_an_old_application_comes_back_with_an_uncommitted_batch(stage):
     assert stage.rows() == stage.expected()
 
 
-def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(stage):
+def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(
+    stage: Stage,
+) -> None:
     stage.produce(40)
     skipped = set(stage.produced)
     doomed = stage.start("doomed", starting="latest")
@@ -114,7 +118,7 @@ def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(
     assert stage.rows() == stage.expected(lambda *place: place not in skipped)
 
 
-def test_a_new_version_with_a_new_checkpoint_takes_over_while_events_flow(stage):
+def test_a_new_version_with_a_new_checkpoint_takes_over_while_events_flow(stage: Stage) -> None:
     old = stage.start("version-1")
     stage.until_owned_by("version-1")
     stage.produce(200)
@@ -128,7 +132,7 @@ def test_a_new_version_with_a_new_checkpoint_takes_over_while_events_flow(stage)
     assert stage.rows() == stage.expected()
 
 
-def test_an_idle_stream_makes_no_empty_batches_in_five_seconds(stage):
+def test_an_idle_stream_makes_no_empty_batches_in_five_seconds(stage: Stage) -> None:
     idle = stage.start("idle")
     stage.produce(40)
     stage.until_written()
@@ -142,7 +146,7 @@ def test_an_idle_stream_makes_no_empty_batches_in_five_seconds(stage):
     assert idle.batches("offsets") == before
 
 
-def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(stage):
+def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(stage: Stage) -> None:
     stage.start("filtering", where="offset % 10 < 5")
     for _ in range(3):
         stage.produce(40)
@@ -154,7 +158,7 @@ def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(sta
     assert stage.rows() == stage.expected(lambda partition, offset: offset % 10 < 5)
 
 
-def test_a_batch_of_four_of_the_six_seconds_between_polls_is_warned_of(stage):
+def test_a_batch_of_four_of_the_six_seconds_between_polls_is_warned_of(stage: Stage) -> None:
     slow = stage.start("slow", source={"kafka.max.poll.interval.ms": "6000"})
     stage.until_owned_by("slow")
     slow.close_gate("written")

@@ -4,6 +4,7 @@ write. Only Spark is played.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ from apportion.topics import TopicIdPartition
 from tests.spark.writes import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 
 
-def test_a_replay_writes_nothing_and_leaves_no_file(path):
+def test_a_replay_writes_nothing_and_leaves_no_file(path: str) -> None:
     for _ in range(2):
         batch(Writer(path), (0, 0, 5), (1, 3, 7))
     assert (stored(path), orphans(path), DeltaTable(path).version()) == (
@@ -30,13 +31,13 @@ def test_a_replay_writes_nothing_and_leaves_no_file(path):
     )
 
 
-def test_a_zombie_whose_rows_were_all_written_meanwhile_commits_nothing(path):
+def test_a_zombie_whose_rows_were_all_written_meanwhile_commits_nothing(path: str) -> None:
     other = Writer(path)
     batch(Writer(path), (0, 0, 5), meanwhile=lambda: batch(other, (0, 0, 8)))
     assert (stored(path), orphans(path)) == (every((0, 0, 8)), [])
 
 
-def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path):
+def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path: str) -> None:
     other = Writer(path)
     batch(
         Writer(path),
@@ -48,7 +49,7 @@ def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path
     assert (stored(path), orphans(path)) == (every((0, 0, 9), (1, 0, 4), (2, 0, 3)), [])
 
 
-def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path):
+def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path: str) -> None:
     first, second = Writer(path), Writer(path)
     batch(
         Writer(path),
@@ -60,21 +61,24 @@ def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(data):
+def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(
+    data: st.DataObject,
+) -> None:
     """No batch starts above the fence, which is what the group's offset promises; anything else may
     happen.
     """
     fence = 0
 
-    def write(path, depth):
+    def write(path: str, depth: int) -> None:
         nonlocal fence
         start = data.draw(st.integers(0, fence))
         end = start + data.draw(st.integers(0, 6))
-        batch(
-            Writer(path),
-            (0, start, end),
-            meanwhile=lambda: depth < 2 and data.draw(st.booleans()) and write(path, depth + 1),
-        )
+
+        def meanwhile() -> None:
+            if depth < 2 and data.draw(st.booleans()):
+                write(path, depth + 1)
+
+        batch(Writer(path), (0, start, end), meanwhile=meanwhile)
         fence = max(fence, end)
 
     with TemporaryDirectory() as directory:
@@ -84,7 +88,7 @@ def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose
         assert (stored(path), orphans(path)) == (every((0, 0, fence)), [])
 
 
-def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
+def test_a_commit_that_landed_though_it_failed_keeps_its_files(path: str) -> None:
     DeltaTable.create(
         path, Schema.from_arrow(ARROW), configuration={"delta.checkpointInterval": "1"}
     )
@@ -97,7 +101,7 @@ def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
     assert (stored(path), orphans(path)) == (every((0, 0, 5)), [])
 
 
-def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
+def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path: str) -> None:
     batch(Writer(path), (0, 0, 5))
     with pytest.raises(
         LostOffsets,
@@ -109,52 +113,55 @@ def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
     assert stored(path) == every((0, 0, 5), (0, 7, 9))
 
 
-def test_groups_have_fences_of_their_own(path):
+def test_groups_have_fences_of_their_own(path: str) -> None:
     batch(Writer(path), (0, 0, 2), group="g")
     batch(Writer(path), (0, 0, 2), group="h")
     assert stored(path) == [(0, 0), (0, 0), (0, 1), (0, 1)]
 
 
-def test_two_sources_that_read_one_topic_are_refused(path):
+def test_two_sources_that_read_one_topic_are_refused(path: str) -> None:
     readings = [
         SourceReading(group, sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, end)}))
         for group, end in (("g", 2), ("h", 3))
     ]
+    frame: Any = Frame(pa.RecordBatch.from_pylist([], schema=ARROW))
     with pytest.raises(ValueError, match="two sources of this query read topic t"):
-        Writer(path).write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), readings)
+        Writer(path).write(frame, readings)
     assert stored(path) == []
 
 
-def test_a_source_that_is_united_with_itself_is_one_source(path):
+def test_a_source_that_is_united_with_itself_is_one_source(path: str) -> None:
     reading = SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))
     row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
-    Writer(path).write(
-        Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading]
-    )
+    frame: Any = Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW))
+    Writer(path).write(frame, [reading, reading])
     assert stored(path) == [(0, 0), (0, 0)]
 
 
-def test_a_place_column_of_another_type_is_refused(path):
+def test_a_place_column_of_another_type_is_refused(path: str) -> None:
     schema = StructType().add("topic", "string").add("partition", "integer").add("offset", "string")
     rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
+    frame: Any = Frame(rows, schema=schema)
     with pytest.raises(
         ValueError, match="needs the source's column offset as int64; this query made it string"
     ):
         Writer(path).write(
-            Frame(rows, schema=schema),
+            frame,
             [SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))],
         )
     assert not Path(path).exists()
 
 
-def test_a_partitioned_table_is_refused(path):
+def test_a_partitioned_table_is_refused(path: str) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW), partition_by=["city"])
     with pytest.raises(TypeError, match="is partitioned by city"):
         batch(Writer(path), (0, 0, 5))
     assert stored(path) == []
 
 
-def test_a_relative_path_is_where_the_driver_stands(tmp_path, monkeypatch):
+def test_a_relative_path_is_where_the_driver_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert Writer("lake/flights").table == str(tmp_path / "lake" / "flights")
     assert Writer("s3://lake/flights").table == "s3://lake/flights"
@@ -173,12 +180,14 @@ def test_a_relative_path_is_where_the_driver_stands(tmp_path, monkeypatch):
         ("/", "/"),
     ],
 )
-def test_a_table_has_one_name_however_it_is_written(table, name):
+def test_a_table_has_one_name_however_it_is_written(table: str, name: str) -> None:
     assert Writer(table).sink == name
 
 
 @pytest.mark.parametrize("scheme", ["file:", "FILE://"])
-def test_a_table_lies_where_hadoops_form_of_its_path_says(tmp_path, monkeypatch, scheme):
+def test_a_table_lies_where_hadoops_form_of_its_path_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     batch(Writer(f"{scheme}{tmp_path}/table"), (0, 0, 5))
     assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (

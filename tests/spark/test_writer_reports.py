@@ -13,13 +13,15 @@ from apportion.topics import TopicIdPartition
 from tests.spark.writes import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 
 
-def asking(*ranges):
+def asking(*ranges: tuple[int, int]) -> Span:
     return sorted_span(
         "asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
     )._replace(question_number=1)
 
 
-def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, tmp_path):
+def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(
+    path: str, tmp_path: Path
+) -> None:
     question = asking((0, 5))
     assert handover.read_reports(question) == NO_REPORT
     nothing_read(Writer(path), question)
@@ -30,7 +32,7 @@ def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, t
     assert (handover.read_reports(question), list(tmp_path.iterdir())) == (NO_REPORT, [])
 
 
-def test_a_table_that_has_records_of_the_group_says_so(path):
+def test_a_table_that_has_records_of_the_group_says_so(path: str) -> None:
     batch(Writer(path), (0, 0, 5))
     question = asking((0, 5), (1, 0))
     nothing_read(Writer(path), question, group="of others")
@@ -51,13 +53,15 @@ def test_a_table_that_has_records_of_the_group_says_so(path):
         ((), "the query's source was never told that it writes to"),
     ],
 )
-def test_a_batch_of_a_query_with_another_sink_is_not_written(path, sinks, sentence):
+def test_a_batch_of_a_query_with_another_sink_is_not_written(
+    path: str, sinks: tuple[str, ...], sentence: str
+) -> None:
     with pytest.raises(AnotherSink, match=sentence):
         nothing_read(Writer(path), Span("a", {P0: (0, 5)}, sinks))
     assert not Path(path).exists()
 
 
-def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path):
+def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path: str) -> None:
     for sinks in (("/lake/flights",), ()):
         foreign = Span("a", {P0: (0, 5)}, sinks)
         nothing_read(Writer(path, adopt=True), foreign)
@@ -70,16 +74,19 @@ def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path)
     assert handover.read_reports(own) == NO_REPORT
 
 
-def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path):
-    shared = Span("a", {P0: (0, 5)}, (path, f"{path}-b"))
+def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path: str) -> None:
+    sinks = (path, f"{path}-b")
+    shared = Span("a", {P0: (0, 5)}, sinks)
     nothing_read(Writer(path), shared)
     assert handover.read_reports(shared) == WriterReport((path,))
     nothing_read(Writer(f"{path}-b"), shared)
-    assert handover.read_reports(shared) == WriterReport(shared.sinks)
+    assert handover.read_reports(shared) == WriterReport(sinks)
     handover.delete_reports(shared)
 
 
-def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_read_counts_as_none(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     question = asking((0, 5))
     nothing_read(Writer(path), question)
@@ -91,14 +98,14 @@ def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
         assert handover.read_reports(question) == WriterReport((kept,))
 
 
-def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
+def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path: str) -> None:
     question = asking((0, 5))
     nothing_read(Writer(path), question)
     assert handover.read_reports(question._replace(question_number=2)) == NO_REPORT
     handover.delete_reports(question)
 
 
-def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
+def test_offsets_without_a_name_are_looked_for_in_the_table_too(path: str) -> None:
     batch(Writer(path), (1, 0, 5))
     question = Span("asked", {}, question_number=1, unclaimed=(P0, P0._replace(partition=1)))
     nothing_read(Writer(path), question)
@@ -106,7 +113,9 @@ def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
     handover.delete_reports(question)
 
 
-def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(path):
+def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(
+    path: str,
+) -> None:
     writer = Writer(path, rewind=True)
     batch(writer, (0, 0, 5), (1, 0, 5))
     batch(writer, (0, 7, 9), (1, 5, 9))
@@ -121,7 +130,9 @@ def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_whe
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
-def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(path, fail_on_data_loss):
+def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(
+    path: str, fail_on_data_loss: bool
+) -> None:
     writer = Writer(path, rewind=True, fail_on_data_loss=fail_on_data_loss)
     batch(writer, (0, 0, 5))
     batch(writer, (0, 8, 9))

@@ -32,8 +32,11 @@ def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vect
     if not subscriptions.is_homogeneous:
         return uniform_heterogeneous(owner, starts, subscriptions)
     check_starts(starts, len(owner), "starts", "partitions")
+    # Numbers from outside are checked once here, since NumPy would take -2 for an index from the
+    # end.
     check_owner(owner, subscriptions.members)
     has_subscribers = np.diff(subscribers_of(subscriptions, len(starts) - 1).topic_starts) > 0
+    # The common case, without the copies below.
     if has_subscribers.all():
         return uniform_homogeneous(owner, subscriptions.members)
     is_subscribed = np.repeat(has_subscribers, np.diff(starts))

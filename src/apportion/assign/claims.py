@@ -73,6 +73,7 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
         disputed = np.flatnonzero(is_disputed[claimed])
         partition, member = claimed[disputed], members[disputed]
         generation = claims.generations[member]
+        # The cast first: an int32 generation of -2**31 has no negative.
         order = np.lexsort((member, -generation.astype(np.int64), partition))
         _resolve_disputed(owner, former_owner, np.stack((partition, generation, member))[:, order])
     return ResolvedOwners(owner, former_owner, is_claimed)

@@ -60,6 +60,7 @@ def fair_counts(sizes: Int64Vector, subscribers: Subscribers, owned: Int64Vector
     granted = np.zeros(len(owned), np.int64)
     pairs = np.flatnonzero(sizes[topics])
     blocks = [pairs] if len(pairs) else []
+    # A stack and no recursion: a block of n members may be cut n - 1 times.
     while blocks:
         pairs = blocks.pop()
         block = FairBlock(topics[pairs], subscribers.members[pairs], owned[pairs], sizes)
@@ -160,6 +161,8 @@ class FairBlock:
         )[self.order]
         is_open = capacity > 0
         self.distances = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
+        # No surplus reaches room any more: these distances are the minimum cut that `split_at_cut`
+        # uses.
         if not ((self.balance > 0) & (self.distances < UNREACHED)).any():
             return False
         shortest = np.flatnonzero(on_shortest_paths(self.arcs, cost, is_open, self.distances))

@@ -37,6 +37,8 @@ def shortest_distances(
     length = np.where(is_open, cost * (2 * nodes) + 1, UNREACHED)
     first_arcs = np.flatnonzero(np.diff(arcs.tail, prepend=-1))
     distances = np.where(has_room, 0, UNREACHED)
+    # Shortest paths have fewer arcs than there are nodes, so one more round that changes something
+    # proves a negative cycle.
     for _ in range(nodes + 1):
         nearer = np.minimum(
             distances, np.minimum.reduceat(distances[arcs.head] + length, first_arcs)
@@ -92,6 +94,7 @@ def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> In
                     next_arc[node] += 1
             elif path:
                 node = tail[path.pop()]
+                # Dropped for good: what lies behind it cannot take any more in this phase (Dinic).
                 next_arc[node] += 1
             else:
                 break

@@ -36,6 +36,7 @@ def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscrip
     # Pairs are in order of topics, and so are the free partitions: each topic has as many free
     # partitions as its pairs still lack, so the two lists match.
     result = np.where(free, np.int32(-1), owner)
+    # Topics without subscribers stay at -1: nobody may own what nobody reads.
     result[free & np.repeat(has_subscribers, np.diff(starts))] = np.repeat(
         subscribers.members, np.maximum(granted - owned, 0)
     )

@@ -64,6 +64,8 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     """Return Kafka's rack-aware ranges; the plain ranges where racks make no difference."""
     owner = range_assignment(starts, subscriptions)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
+    # KIP-881: for each topic alone, since racks of one topic's replicas say nothing about
+    # another's.
     is_rack_aware = [
         _is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)
     ]
@@ -81,10 +83,12 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
                 axis=0
             )
         )
+        # Partition by partition, so that one number of all these topics goes to one member.
         if len(topics) > 1 and (racks.members[members] >= 0).any():
             _match_by_partition(shares, near, racks.members)
         elif is_rack_aware[topics[0]]:
             _match_by_member(shares, near, racks.members)
+        # Racks decide which partitions and never how many: the quotas are those of the plain rule.
         shares.assign_rest()
         for topic in topics:
             owner[starts[topic] : starts[topic + 1]] = shares.owner

@@ -24,6 +24,8 @@ def range_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
     counts = np.diff(topic_starts)
     topics = subscribers.topics
     index = np.arange(len(members)) - topic_starts[topics]
+    # The first members of every topic get the extra partition, as in Kafka, even if that loads
+    # member 0 most: the same index of co-partitioned topics must go to one member.
     lengths = partitions[topics] // counts[topics] + (index < partitions[topics] % counts[topics])
     owner = np.full(starts[-1], -1, np.int32)
     owner[np.repeat(counts > 0, partitions)] = np.repeat(members, lengths)

@@ -23,5 +23,7 @@ def roundrobin_assignment(starts: Vector, subscriptions: Subscriptions) -> Vecto
         first = int(np.searchsorted(topic_members, next_member))
         indexes = (first + np.arange(starts[topic + 1] - starts[topic])) % len(topic_members)
         owner[starts[topic] : starts[topic + 1]] = topic_members[indexes]
+        # Not reset for the next topic, as in Kafka: else the first members would get one more of
+        # every topic.
         next_member = int(topic_members[indexes[-1]]) + 1
     return owner

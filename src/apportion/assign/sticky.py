@@ -32,6 +32,8 @@ def cooperative_sticky(
     """
     resolved = resolve_claims(claims, int(starts[-1]))
     owner = _assign_fairly(resolved, starts, subscriptions)
+    # Any claim counts, even one of an old generation: that member reads the partition until it has
+    # rejoined.
     return np.where(resolved.is_claimed & (owner != resolved.owner), np.int32(-1), owner)
 
 
@@ -41,6 +43,8 @@ def _assign_fairly(
     """Return the owners of `uniform`, with former owners preferred for what must move."""
     owner = uniform(resolved.owner, starts, subscriptions)
     moved = np.flatnonzero((owner != resolved.owner) & (owner >= 0))
+    # As in Kafka's sticky assignor: a partition that must move goes back to its previous owner if
+    # it can.
     if (resolved.former_owner[moved] >= 0).any():
         topics = np.searchsorted(starts, moved, side="right") - 1
         owner[moved] = _prefer_former_owners(topics, owner[moved], resolved.former_owner[moved])

@@ -42,6 +42,8 @@ class Subscriptions(NamedTuple):
             return False
         if not len(self.topics):
             return True
+        # Compared unsorted first: members of one application mostly name their topics in the same
+        # order, and sorting is the expensive part.
         rows = self.topics.reshape(self.members, -1)
         return bool((rows == rows[0]).all() or (np.sort(rows, axis=1) == np.sort(rows[0])).all())
 
@@ -75,6 +77,8 @@ def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
         raise ValueError(
             f"a member subscribes to topic {unknown}, but there are {topics} topics, counted from 0"
         )
+    # Stable, so that the members of each topic stay in ascending order: every tie falls to the
+    # lower number.
     order = np.argsort(subscribed, kind="stable")
     counts = np.bincount(subscribed, minlength=topics)
     members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[

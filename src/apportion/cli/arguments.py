@@ -8,11 +8,14 @@ import typer
 
 def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
     if bootstrap is not None:
+        # Kafka's own tools call it --bootstrap-server; it becomes the default of --bootstrap, so
+        # that one given explicitly still counts.
         context.default_map = {**(context.default_map or {}), "bootstrap": bootstrap}
 
 
 def _refuse_group_option(context: typer.Context, group: str | None) -> None:
     if group is not None:
+        # kafka-consumer-groups.sh has --group, so people type it here, too.
         raise typer.BadParameter(
             f"the group is no option here, write: {context.command_path} {group}"
         )

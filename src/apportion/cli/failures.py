@@ -31,6 +31,7 @@ def print_failure(command: str, error: Exception, as_json: bool) -> None:
 
     JSON keys: `error`, Kafka's name of the error code where there is one, and `message`.
     """
+    # Errors quote names from brokers, which may hold control characters of a terminal.
     message = readable(str(error))
     if as_json:
         code = error.code.name if isinstance(error, Refused) else None

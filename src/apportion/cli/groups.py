@@ -97,6 +97,7 @@ def group_names(
             for node in cluster.nodes()
             for group in cluster.call(ListGroupsRequest(), node=node).groups
         ]
+    # An error message in the middle of a command line would be worse than no completions.
     except (Refused, Disconnected):
         return []
     finally:
@@ -131,6 +132,7 @@ def _print_report(
         highlight=False,
         markup=False,
         emoji=False,
+        # In a pipe a line is a row: grep and awk must not see folded cells.
         width=None if sys.stdout.isatty() else PIPED_WIDTH,
     )
     for part in parts:
@@ -161,9 +163,13 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
     """Return the report on a group of any type; of share and Streams groups its offsets alone."""
     try:
+        # KIP-848's description first: it alone has epochs, and the error for other types says which
+        # call comes next.
         description = _describe_consumer_group(cluster, group_id)
     except Refused as error:
         listed = next((row for row in _list_groups(cluster) if row["group"] == group_id), None)
+        # ConsumerGroupDescribe answers so for a group of another type as well; only the list tells
+        # the two apart.
         if error.code is not Code.GROUP_ID_NOT_FOUND:
             raise
         if listed is None:
@@ -232,6 +238,7 @@ def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[st
         for name, partitions in member["owns"].items()
         if (topic := topics.named(name)) is not None
         for partition in partitions
+        # A topic may have been recreated smaller since the group assigned it.
         if 0 <= partition < topic.partitions
     )
     assignor = {"assignor": description.protocol_data} if description.protocol_data else {}
@@ -253,6 +260,7 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
     Partitions are those that have a committed offset or an owner.
     """
     committed = _fetch_committed(cluster, group_id)
+    # Partitions without a commit are listed, too: they may be the ones that nobody reads.
     ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
     rows = [
         {
@@ -260,6 +268,7 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
             "partition": partition.partition,
             "committed": offset,
             "end": end,
+            # The end is read after the commit, but a truncated log may still end before it.
             "lag": None if offset is None else max(0, end - offset),
         }
         for partition, end in sorted(ends.items())
@@ -331,6 +340,7 @@ def _members(group: dict[str, Any]) -> Table:
     ]
     table = Table(*columns, "owns")
     for member in members:
+        # Brokers send Java's form of an address, with a slash before it.
         shown = {**member, "host": member["host"].removeprefix("/")}
         table.add_row(*(_cell(shown[each]) for each in columns), readable(_owned(member["owns"])))
     return table

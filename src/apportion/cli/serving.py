@@ -28,8 +28,12 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
+    # Before the broker starts: each partition has open files, and a shell's usual limit is soon
+    # reached.
     raise_open_files_limit(OPEN_FILES)
     try:
+        # Checked by its own name first: as the setting `listeners` the error would name what the
+        # user did not type.
         host_and_port(listen, "--listen")
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -42,6 +46,7 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
 
 def raise_open_files_limit(limit: int) -> None:
     """Raise this process's limit of open files to `limit`, or to what the system grants."""
+    # Never lowered, and never beyond the hard limit, which needs privileges.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     granted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     if soft != resource.RLIM_INFINITY and soft < granted:
@@ -53,7 +58,10 @@ async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
     server = Server(settings, data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
+        # SIGTERM is what service managers send: requests in flight are answered and everything is
+        # flushed.
         loop.add_signal_handler(number, server.end)
     host, port = await server.start()
+    # Flushed at once: scripts wait for this line in a pipe.
     print(f"listening on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
     await server.run_until_ended()

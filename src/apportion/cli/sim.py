@@ -37,6 +37,7 @@ def run(options: SimOptions, play: PlayScenario = play) -> int:
     """Run the command and return its exit code. play: the simulator, or a fake one in tests."""
     try:
         code = _run(options, play)
+        # Here and not when the process ends, so that a closed pipe is met inside this try.
         sys.stdout.flush()
         return code
     except (ScenarioRefused, NoProcess) as error:
@@ -85,6 +86,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
     scenario = options.draw.scenario(seed)
     kept = None if options.only_faults is None else fault_numbers(options.only_faults, scenario)
     if kept is not None:
+        # The other sizes stay as drawn: the history up to the first fault left out is the same.
         scenario = scenario.with_faults(scenario.faults[number] for number in kept)
     try:
         with options.trace.open("w") if options.trace else nullcontext() as file:

@@ -47,6 +47,8 @@ class SimOptions(NamedTuple):
 
         Raises ScenarioRefused where the options contradict each other.
         """
+        # Neither reading of it is safe: dropping the others hides faults, dropping `none` adds
+        # them.
         if "none" in self.faults and len(self.faults) > 1:
             raise ScenarioRefused("--fault none and other faults exclude each other.")
         kinds = None if not self.faults else () if self.faults == ["none"] else tuple(self.faults)
@@ -61,6 +63,7 @@ class SimOptions(NamedTuple):
         words = ["apportion sim", f"--seed {seed}"]
         words += [_option(name, size) for name, size in self.sizes.items()]
         numbers = None if kept is None else ",".join(map(str, kept))
+        # An empty list of faults cannot be written as numbers.
         words += ["--fault none"] if numbers == "" else [f"--fault {kind}" for kind in self.faults]
         words += [f"--only-faults {numbers}"] if numbers else []
         return " ".join(words)

@@ -84,6 +84,7 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
                 progress.advance(seeds)
     except KeyboardInterrupt:
         stopped = True
+    # By seed: processes end in any order, and the same seeds must print the same report.
     _print_verdict(options, figures, sorted(failures))
     return INTERRUPTED if stopped else BROKEN if failures else 0
 
@@ -93,6 +94,7 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
     try:
         from apportion.spark import seeds as spark_seeds
     except ModuleNotFoundError as error:
+        # pyspark may be there without pyarrow; the message names what is missing.
         library = (error.name or "pyspark").split(".")[0]
         raise ScenarioRefused(
             f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'."
@@ -114,6 +116,8 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
             )
             if options.out:
                 frame.write.parquet(options.out)
+                # Read back instead of simulated again: each action on the first frame would play
+                # all the seeds once more.
                 frame = spark.read.parquet(options.out)
             frame = frame.cache()
             summary = spark_seeds.summary(frame).collect()

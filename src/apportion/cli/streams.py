@@ -104,10 +104,13 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
     it is not one of Kafka Streams on the classic protocol.
     """
     group = describe_classic_group(cluster, group_id)
+    # DescribeGroups shows classic groups alone: a group of KIP-1071 looks as if it were missing.
     if group is None:
         raise _no_streams_group(cluster, group_id, bootstrap)
     # Brokers send subscriptions and assignments, and the protocol, only of a stable group.
     is_stable = group.group_state == STABLE
+    # Kafka Streams joins with protocol type "consumer"; what tells it from consumers is the
+    # protocol "stream".
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (
         is_stable and group.protocol_data != PROTOCOL
     ):
@@ -127,12 +130,14 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
         )
         for each in group.members
     ]
+    # While a group rebalances brokers leave the members' metadata out.
     description = describe_group(members) if is_stable else describe_without_metadata(members)
     positions_by_partition: Mapping[TopicPartition, GroupPosition] = {}
     lag_problem = None
     try:
         positions_by_partition = group_positions(cluster, group_id, description.partitions)
     except (Refused, Disconnected) as error:
+        # The rest of the report is right without the lag, so it is printed all the same.
         lag_problem = str(error)
     return {**report(group, description, positions_by_partition), "lag_problem": lag_problem}
 
@@ -216,6 +221,7 @@ def _process(
         "supported": None if versions is None else _supported(versions.supported),
         "endpoint": process.endpoint or None,
         "tags": dict(process.tags),
+        # A sum without the tasks of an undecodable assignment would look like good news.
         "lag": _sum(each["lag"] for each in active) if is_known else None,
         "consumers": [_consumer(each) for each in process.consumers],
         "active": active,

@@ -51,6 +51,7 @@ def run(options: RehearseOptions) -> int:
     except RehearsalRefused as error:
         print_failure("streams", RehearsalRefused(_by_option(str(error))), options.as_json)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        # Python flushes stdout once more when it ends, and would fail there again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     return UNUSABLE
@@ -113,6 +114,7 @@ def _rehearse_one(options: RehearseOptions) -> int:
         raise RehearsalRefused(
             f"--picture draws SVG: name a file that ends with .svg, not {options.picture}"
         )
+    # The second would overwrite the first without a word.
     if options.trace is not None and options.trace == options.picture:
         raise RehearsalRefused(f"--trace and --picture cannot both be written to {options.trace}")
     if sizes["crash_at"] is None and sizes["victim"] != "instance":
@@ -212,6 +214,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 def verdict(rehearsed: RehearsalResult) -> list[str]:
     """Return the result of the rehearsal in sentences."""
     rehearsal = rehearsed.rehearsal
+    # What was played may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:

@@ -39,6 +39,7 @@ class SinkClaimChecks:
 
     def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
         """Check without a member id, before the consumer joins: `before_join` of its membership."""
+        # All partitions of the topics, not the assigned ones: before the join none is assigned.
         topics = self._cluster.topics(tuple(names))
         partitions = [partition for topic in topics for partition in partitions_of(topic)]
         refuse_consumer(
@@ -73,6 +74,7 @@ class SinkClaimChecks:
 
         For every poll. If the coordinator does not answer, a later poll checks again.
         """
+        # A member cannot join or leave without a new epoch, so one check for each is enough.
         if view.epoch <= 0 or (view.incarnation, view.epoch) == self._checked_epoch:
             return
         try:

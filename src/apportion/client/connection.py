@@ -32,6 +32,8 @@ class BrokerConnection:
         self._correlation_id = 0
         try:
             self._socket = socket.create_connection((host, port), timeout_ms / 1000)
+            # Without it Nagle's algorithm holds small requests back until the last one is
+            # acknowledged.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise Disconnected(
@@ -71,6 +73,8 @@ class BrokerConnection:
         request = ApiVersionsRequest(
             client_software_name="apportion", client_software_version=__version__
         )
+        # Version 3 carries the client's name and version (KIP-511); a broker without it answers
+        # UNSUPPORTED_VERSION and is refused.
         response = self._exchange(request, 3, timeout_ms)
         if response.error_code != Code.NONE:
             self.close()
@@ -84,6 +88,7 @@ class BrokerConnection:
             if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(
                 theirs.max_version, ours.versions[-1]
             ):
+                # The newest common version (KIP-35).
                 agreed[theirs.api_key] = min(theirs.max_version, ours.versions[-1])
         return agreed
 
@@ -98,6 +103,7 @@ class BrokerConnection:
             )
             frame = self._read_frame()
             answered, body = decode_response(type(request), version, frame)
+            # A broker answers in order, so another id means that the stream is out of step.
             if answered != self._correlation_id:
                 raise DecodeError(
                     f"an answer to request {answered} instead of {self._correlation_id}"
@@ -131,6 +137,7 @@ class BrokerConnection:
         view, filled = memoryview(buffer), 0
         while filled < size:
             count = self._socket.recv_into(view[filled:])
+            # recv returns nothing only at the end of the stream.
             if count == 0:
                 raise ConnectionResetError("closed by the broker")
             filled += count

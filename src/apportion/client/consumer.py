@@ -212,6 +212,8 @@ class Consumer:
         has_fetched = False
         while True:
             try:
+                # First: a poll shows that the application lives (max.poll.interval.ms), even if it
+                # gets no record.
                 self._stay_in_group()
                 self._apply_assignment()
             except AnotherSink:
@@ -220,6 +222,7 @@ class Consumer:
             # Before the first join no coordinator may answer yet, and that is logged elsewhere.
             if self._incarnation and self._membership.status().epoch > 0:
                 self._missing_topics.check()
+            # After the assignment was applied: what was revoked must not be delivered any more.
             records = self._fetcher.take(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             # With a timeout of 0 there is one fetch, and its records are returned.
@@ -256,6 +259,8 @@ class Consumer:
         if self._membership.refusal is not None:
             raise self._membership.refusal
         view = self._read_membership()
+        # on_lost before the error, so that the application stops its work on the partitions that it
+        # no longer has.
         if view.state is MembershipState.FATAL and view.error is not None:
             self._lose_partitions()
             raise Refused(view.error.code, view.error.why)
@@ -266,12 +271,15 @@ class Consumer:
             # The member was fenced, or its session expired: others own its partitions by now.
             self._lose_partitions()
             self._incarnation, self._adopted = view.incarnation, ()
+        # A member without an assignment yet has nothing to start or to acknowledge.
         if view.target is None:
             return
         try:
             target = dict.fromkeys(self._resolve_partitions(view.target))
             revoked = tuple(each for each in self._positions if each not in target)
             added = tuple(each for each in target if each not in self._positions)
+            # Revoked first, as in Kafka: on_revoked before on_assigned, and the last commit before
+            # anything new is read.
             if revoked:
                 self._revoke_partitions(revoked)
             if added:
@@ -290,12 +298,16 @@ class Consumer:
 
     def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> None:
         """Set the positions of partitions that were assigned, and call `on_assigned`."""
+        # Fetched as this member at its epoch, and only now: before the assignment the last owner
+        # may still commit.
         stored = self._claims.check(self._membership, self._incarnation, (), added)
         without = [each for each in added if stored[each].offset is None]
         starts = {each: offset for each in added if (offset := stored[each].offset) is not None}
+        # What the group has already need not be committed again by the next automatic commit.
         self._committed |= starts
         resets = self._fetcher.starting_offsets(without, "the group has no committed offset for it")
         self._positions.update(starts | resets)
+        # After the positions are set, so that the callback may read or change them.
         self._run_callback("on_assigned", added)
 
     def _check_before_join(self) -> None:
@@ -303,6 +315,7 @@ class Consumer:
 
     def _close_after_claim(self) -> None:
         """Close without a commit, because a sink has claimed the group."""
+        # Lost and not revoked: a revocation would commit, and that is what the claim forbids.
         self._lose_partitions()
         self.close()
 
@@ -338,6 +351,7 @@ class Consumer:
     def _stay_in_group(self) -> None:
         """Show the member that its owner polls, and commit if `auto_commit_interval_ms` is over."""
         moment = time.monotonic()
+        # A stale member has left its group; only a poll brings it back (max.poll.interval.ms).
         if (
             moment - self._touched_at >= self._touch_every_s
             or self._membership.status().state is MembershipState.STALE

@@ -51,6 +51,8 @@ class Fetcher:
         self.positions: dict[TopicIdPartition, int] = {}
         self._batches: deque[tuple[TopicIdPartition, memoryview]] = deque()
         self._records: deque[ConsumerRecord] = deque()
+        # One partition at a time, so that `drop` can discard decoded records without looking at
+        # each.
         self._records_of: TopicIdPartition | None = None  # the partition of all of `_records`
         self._rotation = 0
 
@@ -66,6 +68,8 @@ class Fetcher:
             fetched = self._cluster.fetch(self._rotated_positions(), max_wait_ms=wait_ms)
             for partition, fetch in fetched.items():
                 self._take_fetched(partition, fetch)
+        # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
+        # fetches the same offsets.
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
@@ -80,6 +84,8 @@ class Fetcher:
         while len(taken) < limit and (self._records or self._decode_next_batch()):
             assert self._records_of is not None
             record = self._records.popleft()
+            # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
+            # offset after the last one read.
             self.positions[self._records_of] = record.offset + 1
             taken.append(record)
         return taken
@@ -87,6 +93,8 @@ class Fetcher:
     def drop(self, partitions: Iterable[TopicIdPartition]) -> None:
         """Forget the positions, batches and records of partitions that were revoked or lost."""
         dropped = dict.fromkeys(partitions)
+        # Batches too: records of a revoked partition that were delivered later would be delivered
+        # twice in the group.
         self._batches = deque(entry for entry in self._batches if entry[0] not in dropped)
         if self._records_of in dropped:
             self._records.clear()
@@ -103,6 +111,7 @@ class Fetcher:
         timestamp = RESETS[self._reset]
         if not partitions:
             return {}
+        # auto.offset.reset=none in Kafka: a program that keeps its own offsets wants to hear of it.
         if timestamp is None:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -134,6 +143,8 @@ class Fetcher:
                 f"begins at {fetch.log_start}"
             )
             log.warning(why)
+            # Retention has deleted the position, or the log was truncated; Kafka's consumer applies
+            # auto.offset.reset to both.
             self.positions.update(self.starting_offsets([partition], why))
         elif fetch.batches:
             self._batches.extend((partition, batch) for batch in fetch.batches)

@@ -109,6 +109,7 @@ class GroupMembership:
 
     def start(self) -> None:
         """Join the group; threads keep the member in it until `leave` or the process ends."""
+        # The driver first: the post below has nobody to run it otherwise.
         self._driver.start(f"apportion-{self.settings.group_id}")
         self._driver.post(Subscribe(self._topics))
 
@@ -118,6 +119,8 @@ class GroupMembership:
         Raises RuntimeError if its thread died of a defect.
         """
         with self._changed:
+            # A defect in the thread must not look like a quiet group: the owner would read on while
+            # its session expires.
             if self._crash is not None:
                 raise RuntimeError(
                     f"the session of group {self.settings.group_id!r} died: {self._crash!r}"
@@ -126,6 +129,7 @@ class GroupMembership:
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
         """Return the first status for which `ready` holds, or the present one at the timeout."""
+        # The monotonic clock: a jump of the wall clock must neither cut a wait short nor extend it.
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
             while (
@@ -212,6 +216,8 @@ class GroupMembership:
         None: the present one. Raises Refused (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) if the member
         may not, or may no longer, commit.
         """
+        # An empty OffsetCommit would still be checked against the epoch, and could fail over
+        # nothing.
         if offsets:
             self._as_member(
                 lambda membership, left_ms: self.cluster.commit(
@@ -265,6 +271,8 @@ class GroupMembership:
         A static member (group.instance.id, KIP-345) keeps its assignment until it returns or its
         session expires, unless it leaves for good.
         """
+        # The driver is stopped only below, after the answer or the timeout: a dynamic member that
+        # goes without LeaveGroup holds its partitions for a whole session timeout.
         self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
@@ -294,9 +302,14 @@ class GroupMembership:
         new one, and call it again: the member still owns its partitions (KIP-848, commits).
         """
         retry_timer = RetryTimer(self.cluster.timeout_ms if timeout_ms is None else timeout_ms)
+        # Fixed before the first try: a retry after the membership was lost must not commit as the
+        # member that joined since.
         incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
             view = self.status()
+            # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would
+            # refuse the request anyway, or, in an empty group, accept a commit that nobody may
+            # make.
             if view.epoch <= 0 or view.incarnation != incarnation:
                 raise Refused(
                     Code.UNKNOWN_MEMBER_ID,

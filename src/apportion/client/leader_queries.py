@@ -27,6 +27,7 @@ def answer_query(
         case CreateInternalTopics(topics):
             _create_missing(cluster, topics)
             described = cluster.look_up(topic.name for topic in topics)
+            # A topic that was just created is not known to every broker yet; the leader asks again.
             if len(described) < len(topics):
                 raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
             return MetadataFetched(action.request_id, described)
@@ -60,6 +61,8 @@ def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
                     config=dict(topic.configs),
                 )
             except Refused as refused:
+                # Another instance led the group a moment ago and has created it: as good as our
+                # own.
                 if refused.code is not Code.TOPIC_ALREADY_EXISTS:
                     raise
 

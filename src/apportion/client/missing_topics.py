@@ -65,6 +65,7 @@ class MissingTopics:
 
         Starts a look-up every few seconds until every topic has been seen.
         """
+        # One look-up at a time: during an outage they would pile up, a thread for each poll.
         if self._lookup is not None and not self._lookup.is_alive():
             topics, self._lookup = self._lookup.topics, None
             self._next_lookup_s = time.monotonic() + LOOKUP_INTERVAL_S

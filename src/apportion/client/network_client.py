@@ -49,6 +49,8 @@ class RetryTimer:
 
     def pause(self, error: Exception) -> None:
         """Sleep before the next try; raise `error` instead if the time is up."""
+        # Raised before the last pause and not after it: sleeping only to fail would tell the caller
+        # nothing more.
         if time.monotonic() + self._pause_s >= self._until:
             raise error
         time.sleep(self._pause_s)
@@ -57,6 +59,7 @@ class RetryTimer:
 
 def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
+    # Not any sequence: a str is iterable too, and its characters would be taken for brokers.
     items = (
         bootstrap.split(",")
         if isinstance(bootstrap, str)
@@ -69,6 +72,7 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     entries = [entry.strip() for entry in items]
     parsed = []
     for entry in filter(None, entries):
+        # From the right, as an IPv6 address has colons of its own.
         host, colon, port = entry.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit():
             raise ValueError(f"bootstrap server {entry!r} is not host:port")
@@ -112,6 +116,7 @@ class NetworkClient:
         """Close every idle connection; one in use is closed by its user."""
         with self._lock:
             self._closed = True
+            # The lock guards the table alone; closing a socket may block, so it comes after.
             idle, self._idle = self._idle, {}
         for connections in idle.values():
             for connection in connections:
@@ -133,6 +138,7 @@ class NetworkClient:
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         if coordinator is not None:
             node = self.find_coordinator(coordinator, timeout_ms=timeout_ms)
+        # Metadata, FindCoordinator and ApiVersions may go to any broker (KIP-35).
         if node is None:
             return self._send_to_any(request, timeout_ms, version)
         address = self._nodes.get(node)
@@ -140,6 +146,8 @@ class NetworkClient:
             raise Disconnected(f"broker {node} is not in the cluster's metadata")
         try:
             return self._send(address, request, timeout_ms, version)
+        # The group may have moved with the broker that went down: the next call asks
+        # FindCoordinator again.
         except Disconnected:
             if coordinator is not None:
                 self.forget_coordinator(coordinator)
@@ -150,6 +158,8 @@ class NetworkClient:
     def _send(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
         with self._lock:
             idle = self._idle.setdefault(address, [])
+            # The most recently used one: the others may have been closed by the broker's
+            # connections.max.idle.ms.
             connection = idle.pop() if idle else None
         if connection is None:
             connection = BrokerConnection(
@@ -160,6 +170,8 @@ class NetworkClient:
         except Disconnected:
             self._drop_idle(address)
             raise
+        # Also KeyboardInterrupt: a response that is still under way would answer the next request
+        # on this connection.
         except BaseException:
             connection.close()
             raise
@@ -199,6 +211,8 @@ class NetworkClient:
         Called before every request to a coordinator; `forget_coordinator` drops the cached id after
         NOT_COORDINATOR. Raises Refused or Disconnected.
         """
+        # Kept until a response says NOT_COORDINATOR or the connection breaks; FindCoordinator for
+        # every commit would double the requests.
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
@@ -207,6 +221,7 @@ class NetworkClient:
         if coordinator.error_code != Code.NONE:
             raise Refused(Code.of(coordinator.error_code), coordinator.error_message or "")
         with self._lock:
+            # The coordinator may be a broker that no Metadata response has named yet.
             self._nodes[coordinator.node_id] = (coordinator.host, coordinator.port)
             self._coordinators[group_id] = coordinator.node_id
         return int(coordinator.node_id)
@@ -250,6 +265,8 @@ class NetworkClient:
         known = self._leaders.get((partition.topic_id, partition.partition))
         if known is None or fresh:
             topic = self.topics([partition.topic], fresh=True).named(partition.topic)
+            # By id and not by name (KIP-516): offsets of a deleted topic mean nothing in the one
+            # recreated under its name.
             if topic is None or topic.id != partition.topic_id:
                 fate = (
                     "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
@@ -292,6 +309,7 @@ class NetworkClient:
 
     def _fetch_metadata(self, requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
         """Fetch and cache metadata of these topics; forget those that no longer exist."""
+        # A consumer that misspells a topic must not create it.
         request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
         retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
@@ -302,6 +320,7 @@ class NetworkClient:
             if reaction("Metadata", refused.code) is not Reaction.RETRY:
                 raise refused
             retry_timer.pause(refused)
+        # A deleted topic must leave the cache, or its old id and leaders would be used for ever.
         for entry in requested:
             known = (
                 self._topics.named(entry.name)
@@ -319,6 +338,7 @@ class NetworkClient:
         """Cache a Metadata response; return its first error other than an unknown topic."""
         refused = None
         with self._lock:
+            # A response without brokers must not erase those known so far.
             if answer.brokers:
                 self._nodes = {
                     broker.node_id: (broker.host, broker.port) for broker in answer.brokers
@@ -327,6 +347,7 @@ class NetworkClient:
                 code = Code.of(topic.error_code)
                 if code is Code.NONE and topic.name is not None:
                     self._cache_topic(topic, topic.name)
+                # Absence is an answer here and no error: the caller sees which topics exist.
                 elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
                     refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return refused
@@ -334,6 +355,8 @@ class NetworkClient:
     def _cache_topic(self, topic: MetadataResponseTopic, name: str) -> None:
         """Cache a topic and its leaders. Raises Refused where the broker sends no topic id."""
         topic_id = bytes(topic.topic_id)
+        # Without ids a recreated topic cannot be told from its predecessor, and everything here
+        # relies on that.
         if topic_id == NO_TOPIC_ID:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
@@ -344,6 +367,8 @@ class NetworkClient:
             self._topics = self._topics.adding(known)
         for partition in topic.partitions:
             key = (topic_id, partition.partition_index)
+            # -1 while the partition has no leader; a cached old one would only cost a refused
+            # request.
             if partition.leader_id >= 0:
                 self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
             else:

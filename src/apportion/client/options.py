@@ -206,6 +206,7 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("on_assigned", "on_revoked", "on_lost"):
         if chosen[name] is not None and not callable(chosen[name]):
             raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
+    # Refused and not ignored: who sets an interval believes that offsets are committed.
     if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
         raise ValueError(
             "auto_commit_interval_ms says nothing while auto_commit is off; set "
@@ -272,6 +273,8 @@ def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "instance_id": chosen["instance_id"],
         "rack_id": chosen["client_rack"],
         "rebalance_timeout_ms": chosen["max_poll_interval_ms"],
+        # As in Kafka's consumer, max.poll.interval.ms is the rebalance timeout as well: a
+        # revocation needs a poll.
         "poll_limit_ms": chosen["max_poll_interval_ms"],
     }
     if chosen["group_protocol"] == "consumer":

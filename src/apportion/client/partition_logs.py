@@ -65,6 +65,8 @@ class PartitionLogs(NetworkClient):
         """
         retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
         offsets: dict[TopicIdPartition, int] = {}
+        # Only what is still missing is asked for again: a partition that has answered keeps its
+        # answer.
         missing = dict.fromkeys(partitions)
         while missing:
             failure = self._for_each_leader(
@@ -99,6 +101,8 @@ class PartitionLogs(NetworkClient):
                 partitions=tuple(
                     ListOffsetsPartition(
                         partition_index=partition.partition,
+                        # A leader of another epoch refuses the request instead of answering for a
+                        # log that was truncated.
                         current_leader_epoch=leader.epoch,
                         timestamp=timestamp,
                     )
@@ -108,10 +112,13 @@ class PartitionLogs(NetworkClient):
             for (topic, _), partitions in _by_topic(leaders).items()
         )
         response = self.call(
+            # read_committed: LATEST is the last stable offset then (KIP-98), beyond which no reader
+            # may go.
             ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics),
             node=node,
             timeout_ms=timeout_ms,
         )
+        # ListOffsets names topics, so the id is put back from the request.
         by_name = {(partition.topic, partition.partition): partition for partition in leaders}
         failure = None
         for topic in response.topics:
@@ -159,6 +166,7 @@ class PartitionLogs(NetworkClient):
         code = Code.of(error_code)
         refused = Refused(code, f"{api} of {partition}: {code.sentence}")
         meant = reaction(api, code)
+        # Forgotten, so that the retry asks for the new leader instead of the same broker.
         if meant is Reaction.REFRESH_METADATA:
             self.forget_leader(partition)
         elif meant is not Reaction.RETRY:
@@ -200,6 +208,8 @@ class PartitionLogs(NetworkClient):
                 )
             )
 
+        # One partition's failure must not hold back what others have: it is raised only if nothing
+        # came at all.
         failure = self._for_each_leader(positions, send)
         if failure is not None and not fetched:
             raise failure
@@ -230,9 +240,13 @@ class PartitionLogs(NetworkClient):
             )
             for (topic, topic_id), partitions in _by_topic(positions).items()
         )
+        # min_bytes 1: answered as soon as there is anything; read_committed: with the aborted
+        # transactions.
         request = FetchRequest(
             max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics
         )
+        # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
+        # the timeout.
         response = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
         if response.error_code != Code.NONE:
             code = Code.of(response.error_code)
@@ -282,6 +296,8 @@ class PartitionLogs(NetworkClient):
         retry_timer = RetryTimer(limit_ms)
         record_bytes: float = GUESSED_RECORD_BYTES
         while position < end:
+            # A tenth more than the estimate, so that a range mostly ends in one request; at least
+            # 64 KiB, as tiny ranges need no precision.
             fetch_bytes = min(
                 max(int((end - position) * record_bytes * 1.1), LEAST_FETCH_BYTES), max_bytes
             )
@@ -303,6 +319,8 @@ class PartitionLogs(NetworkClient):
                     raise
                 retry_timer.pause(error)
                 continue
+            # Never skipped here: a batch that yields less than its range would not be the same on a
+            # replay (failOnDataLoss decides above).
             if fetch.code is Code.OFFSET_OUT_OF_RANGE:
                 raise self._range_is_gone(partition, position, (start, end))
             yield from fetch.batches
@@ -314,6 +332,8 @@ class PartitionLogs(NetworkClient):
             else:
                 code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
                 why = f"{partition}: nothing came at offset {position} of [{start}, {end})"
+                # The leader is not at the end of the range yet: after a failover a new leader may
+                # lag in what it shows.
                 retry_timer.pause(Refused(code, why))
 
     def _range_is_gone(
@@ -341,6 +361,7 @@ class PartitionLogs(NetworkClient):
             topic_id=partition.topic_id,
             partition_data=(PartitionProduceData(index=partition.partition, records=batch),),
         )
+        # acks=all: an acknowledged record survives the loss of the leader.
         request = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(data,))
         while True:
             try:

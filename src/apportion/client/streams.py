@@ -86,6 +86,7 @@ class StreamsConsumer(Consumer):
             ),
             probing_interval_ms=streams["probing_rebalance_interval_ms"],
         )
+        # Kafka Streams' defaults: its tasks read their topics from the beginning.
         defaults = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
         super().__init__(
             bootstrap_servers,
@@ -151,6 +152,7 @@ class StreamsConsumer(Consumer):
         return settings | {"protocol": "streams", "streams": self._streams}
 
     def _has_task(self, task: object) -> bool:
+        # Named topologies are known to the metadata only; a `Topology` here has none.
         if not isinstance(task, TaskId) or task.topology is not None:
             return False
         return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
@@ -176,6 +178,7 @@ class StreamsConsumer(Consumer):
         Before the revocation is acknowledged: from then on another process may run them.
         """
         partitions = {partition.topic_partition: partition for partition in dropped}
+        # First the positions: while the tasks are reported nothing of them may be delivered.
         super()._drop_partitions(partitions.values())
         kept = {
             task: task_partitions

@@ -44,6 +44,8 @@ def visible(
         if end is not None and header.base_offset >= end:
             next_offset = max(next_offset, end)
             break
+        # Begun by first offset, ended by the marker: one producer may have several transactions in
+        # a response, committed and aborted ones in turn.
         while pending and pending[-1][0] <= header.last_offset:
             aborting[pending.pop()[1]] = True
         is_aborted = header.is_transactional and header.producer_id in aborting
@@ -51,5 +53,6 @@ def visible(
             aborting.pop(header.producer_id, None)
         elif header.last_offset >= position and not is_aborted:
             seen.append(batch)
+        # Hidden batches count as well, or the position would stay in front of them for ever.
         next_offset = max(next_offset, header.last_offset + 1)
     return Visible(tuple(seen), next_offset)

@@ -219,6 +219,8 @@ def decode_records(
             position = skip_headers(body, position, record_end, header_count)
         if position != record_end or key_size < -1 or value_size < -1 or header_count < 0:
             return False
+        # Offsets ascend within a batch and end at its header's last one; compaction leaves holes,
+        # but never another order.
         if offset_delta <= previous_delta or offset_delta > last_delta:
             return False
         previous_delta = offset_delta

@@ -88,6 +88,7 @@ class _Reader:
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset
+            # The kernels add deltas in int64; beyond this the sums would wrap around unnoticed.
             if header.base_offset < 0 or header.last_offset >= 1 << 63:
                 raise DecodeError(
                     f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
@@ -104,6 +105,8 @@ class _Reader:
                 if header.count * MIN_RECORD_BYTES > len(body):
                     raise DecodeError(f"{header.count} records in {len(body)} bytes")
                 if not self._rows.reserve(header.count, len(body)):
+                    # Flushed before the batch and not within it: a refused batch must leave no row
+                    # of its own behind.
                     yield from self.flush(header.count)
                     self._rows.reserve(header.count, len(body))
                 if not self._rows.append(body, header, self._offset_range):

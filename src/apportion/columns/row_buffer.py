@@ -54,6 +54,7 @@ class BinaryBuffer:
     def reserve(self, used: int, more: int) -> None:
         """Grow an Arrow column's bytes so that `more` fit behind the first `used`, which stay."""
         if used + more > len(self.bytes):
+            # Doubled, so that the copies cost no more than the rows themselves in the long run.
             larger = np.empty(2 * (used + more), np.uint8)
             larger[:used] = self.bytes[:used]
             self.bytes = larger
@@ -181,6 +182,8 @@ class HeaderBuffer:
         names = pa.Array.from_buffers(
             pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names)
         )
+        # The kernel copies bytes unseen; Arrow's strings must be UTF-8, or readers further on may
+        # crash.
         names.validate(full=True)
         values = _binary(
             headers, self._validity[1], self._ends[1], self._values, counters[HEADER_VALUE_NULLS]

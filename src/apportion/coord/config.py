@@ -97,12 +97,15 @@ class GroupSettings:
             "Which way a group with members may change its protocol.", choices=MIGRATION_POLICIES
         ),
     ] = "bidirectional"
+    # A week, as in Kafka. KIP-211 says from when it counts.
     offsets_retention_minutes: Annotated[
         int, Setting("How long committed offsets are kept after a group becomes empty.", at_least=1)
     ] = 10_080
     offsets_retention_check_interval_ms: Annotated[
         int, Setting("The time between two looks for offsets that have expired.", at_least=1)
     ] = 600_000
+    # As in Kafka. A longer text is an error of its partition alone; the rest of the commit is
+    # stored.
     offset_metadata_max_bytes: Annotated[
         int, Setting("The longest metadata text of a committed offset.", at_least=0)
     ] = 4_096

@@ -180,6 +180,8 @@ def heartbeat_error(
 
     It is NONE while the coordinator loads: members go on with their assignment and do not rejoin.
     """
+    # As in Kafka: an error would make a member of the group rejoin, though nothing is wrong with
+    # it.
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 

@@ -18,4 +18,5 @@ def shard_of(group_id: str, shards: int) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     signed = value - (1 << 32) if value >> 31 else value
+    # Java's abs() leaves this one value negative, so Kafka takes 0 for it.
     return 0 if signed == -(1 << 31) else abs(signed) % shards

@@ -40,6 +40,7 @@ def expire_offsets(turn: Turn, key: Key) -> None:
     budget = OFFSETS_PER_STEP
     for number, group_id in enumerate(group_ids):
         if budget <= 0:
+            # Due at once, but in a step of its own: waiting requests come first.
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
         # The group itself counts: a million groups without offsets are work as well.

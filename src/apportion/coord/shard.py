@@ -70,6 +70,8 @@ HANDLERS: dict[type[Any], Handler] = {
     DeleteGroupsRequest: admin.delete_groups,
 }
 
+# For a group that does not exist the API decides its kind, as in Kafka: JoinGroup creates a classic
+# group, ConsumerGroupHeartbeat a consumer group.
 HANDLERS_BY_GROUP: dict[
     type[Any], dict[type[Any], Handler]
 ] = {  # request -> class of the group that it names (NoneType: there is none) -> handler

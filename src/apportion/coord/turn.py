@@ -81,6 +81,8 @@ class Turn:
     def emit(self, record: CoordinatorRecord) -> None:
         """Apply the record to the saved state, and append it to the log before any later reply."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
+        # Not yet an action: records of one step with no reply between them make one append, so one
+        # batch.
         self._unappended.append(record)
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
@@ -98,6 +100,7 @@ class Turn:
 
         The group must `unpark` it before it replies.
         """
+        # The version is kept because the response is written in it, perhaps minutes later.
         self._parked[request.ticket] = request.version
         return request.ticket
 

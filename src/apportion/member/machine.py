@@ -93,9 +93,12 @@ class MemberMachine(ABC, Generic[S]):
                 self._adopt(incarnation, adopted)
             case Polled():
                 self._restart_poll_timer(now)
+                # Kafka's consumer rejoins at the next poll after max.poll.interval.ms was exceeded.
                 if self.state is MembershipState.STALE:
                     self._join(now)
             case Leave(for_good):
+                # A member that is leaving as stale and is closed now ends UNSUBSCRIBED: it must not
+                # rejoin at a later poll.
                 self._becomes_stale, self._poll_deadline_ms = False, None
                 if self.state is not MembershipState.LEAVING:
                     self._leave(actions, for_good)
@@ -143,6 +146,8 @@ class MemberMachine(ABC, Generic[S]):
             return
         limit = self.settings.poll_limit_ms
         why = f"{self._label()} leaves: its owner did not come back within {limit} ms"
+        # onPartitionsLost and not onPartitionsRevoked: the member leaves without waiting for the
+        # owner, and others may own the partitions at once.
         actions += [Note("warning", why), self._lost()]
         self._becomes_stale = True
         self._forget_partitions()
@@ -171,6 +176,7 @@ class MemberMachine(ABC, Generic[S]):
         elif reaction("FindCoordinator", code) is Reaction.RAISE:
             self._fail(code, why, actions)
         else:
+            # A broken connection often means that the group has moved to another broker.
             self._coordinator_known = False
             actions.append(Note("warning", f"no answer for {self._label()}: {why}"))
             request = in_flight.request if isinstance(in_flight, SendToCoordinator) else None
@@ -216,6 +222,7 @@ class MemberMachine(ABC, Generic[S]):
         """Enter FATAL, reporting everything owned as lost."""
         self._error = Failed(code, why)
         self._poll_deadline_ms = None
+        # Lost first: it reports the incarnation and partitions that the reset below forgets.
         actions += [self._lost(), self._error]
         self._enter(MembershipState.FATAL)
         self._reset_membership()
@@ -242,12 +249,15 @@ class MemberMachine(ABC, Generic[S]):
         """Send the request that the state calls for, unless it has to wait."""
         if self.state in SILENT:
             return
+        # The leave is not repeated either (KIP-848): one attempt, then the session timeout.
         if self.state is MembershipState.LEAVING:
             # A leave overtakes the request in flight, whose response is ignored then.
             if self._has_sent_leave():
                 return
         elif self._in_flight is not None or now.mono_ms < self._due_at():
             return
+        # Each attempt has its own id, so that a late response to an earlier attempt is told from
+        # this one's.
         self._last_request_id += 1
         if not self._coordinator_known:
             self._in_flight = FindCoordinator(self._last_request_id, self.settings.group_id)
@@ -264,6 +274,8 @@ class MemberMachine(ABC, Generic[S]):
 
     def _due_at(self) -> int:
         """Return when the next request may be sent (monotonic ms)."""
+        # The backoff holds even for requests that do not wait for the interval, or a refused join
+        # would be repeated without a pause.
         not_before_ms = self._backoff.not_before_ms
         return not_before_ms if self._sends_at_once() else max(self._heartbeat_at_ms, not_before_ms)
 

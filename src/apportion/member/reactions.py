@@ -40,6 +40,7 @@ LEADER = {  # of requests to the leader of a partition
     Code.UNKNOWN_LEADER_EPOCH: Reaction.REFRESH_METADATA,
     Code.REPLICA_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
     Code.KAFKA_STORAGE_ERROR: Reaction.REFRESH_METADATA,
+    # A new leader does not know its high watermark yet; it stays the leader.
     Code.OFFSET_NOT_AVAILABLE: Reaction.RETRY,
     Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH_METADATA,
     Code.UNKNOWN_TOPIC_ID: Reaction.REFRESH_METADATA,
@@ -58,13 +59,20 @@ CLASSIC = {  # of a member that has a generation
 REACTIONS: dict[str, dict[Code, Reaction]] = {
     "ConsumerGroupHeartbeat": {
         **COORDINATOR,
+        # KIP-848: with the same member id, at epoch 0, and without a pause.
         Code.FENCED_MEMBER_EPOCH: Reaction.REJOIN,
         Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN,
+        # The coordinator has lost or removed the group; joining creates it again.
         Code.GROUP_ID_NOT_FOUND: Reaction.REJOIN,
+        # Kafka's clients end with this error. The instance before this one may just be shutting
+        # down, or its session about to expire, so waiting helps (decisions/0012).
         Code.UNRELEASED_INSTANCE_ID: Reaction.RETRY_FOR_A_TIME,
         Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
+        # As in Kafka's consumer: the membership stays while an ACL is missing.
         Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
     },
+    # COORDINATOR_NOT_AVAILABLE says here that the group has no coordinator yet; the remedy is to
+    # send this same request again.
     "FindCoordinator": {**COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE: Reaction.RETRY},
     "JoinGroup": {
         **COORDINATOR,
@@ -75,18 +83,23 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
     },
     "SyncGroup": {**CLASSIC, Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME},
     "Heartbeat": CLASSIC,
+    # No row for UNKNOWN_MEMBER_ID: a leave is not repeated, whatever the answer.
     "LeaveGroup": COORDINATOR,
     "OffsetCommit": {
         **COORDINATOR,
         Code.REQUEST_TIMED_OUT: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_ID: Reaction.RETRY,
+        # KIP-848: the epoch may have risen while the commit was under way; the offsets are as good
+        # as before if a heartbeat has brought the new one.
         Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,
         Code.ILLEGAL_GENERATION: Reaction.RETRY_WITH_NEW_EPOCH,
         Code.REBALANCE_IN_PROGRESS: Reaction.RETRY,
     },
     "OffsetFetch": {
         **COORDINATOR,
+        # KIP-447: a transaction that is open commits offsets of this partition; its end decides
+        # them.
         Code.UNSTABLE_OFFSET_COMMIT: Reaction.RETRY,
         Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,
         Code.ILLEGAL_GENERATION: Reaction.RETRY_WITH_NEW_EPOCH,

@@ -22,8 +22,10 @@ from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_cr
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
 from apportion.wire.scan import RecordColumns, scan_records
 
+# Of one request, because every client waits while it is inspected; Kafka takes batches of any size.
 MAX_RECORDS = 1_000_000
 MAX_BYTES = 1 << 25
+# Each costs a sentence in the response, which would otherwise be many times as long as the request.
 MAX_REPORTED = 10_000
 GZIP_COST = 8
 """The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
@@ -72,6 +74,8 @@ class ValidationBudget:
         try:
             plain = decompress(header.compression, body, max_bytes)
         except DecodeError as error:
+            # A batch that had the whole budget is at fault itself. Any other one fits if it comes
+            # alone.
             is_alone = self.size_bytes == MAX_BYTES
             self.size_bytes = 0
             if isinstance(error, DecompressionLimitExceeded):
@@ -144,11 +148,15 @@ def validate_batch(
         )
     codec = None if rules.codec == header.compression else rules.codec
     max_timestamp_ms = header.max_timestamp_ms
+    # A copy, because offsets and timestamps are set in place, and the view is of the request's
+    # frame.
     batch = bytearray(view)
     if codec is not None or _checks_records(rules):
         try:
             plain = budget.decompress(view, header, codec)
         except BudgetExceeded:
+            # In any other case the header is believed: an upper bound of timestamps needs only the
+            # largest one.
             if codec is not None or _needs_every_record(rules):
                 raise
             if not _is_timely(header.max_timestamp_ms, rules, now_ms):
@@ -162,6 +170,7 @@ def validate_batch(
             max_timestamp_ms = int(scan.timestamps_ms.max())
             if codec is not None:
                 batch = recompress(header, plain, codec)
+    # After the compression, which may make a batch larger: the limits are of what is stored.
     _check_size(batch, rules)
     if rules.is_append_time:
         return ValidatedBatch(batch, stamp_append_time(batch, now_ms))

@@ -25,6 +25,8 @@ CLEANING: Key = ("cleaning",)
 """The deadline of the next step."""
 PAUSE_MS = 10  # between two steps of a few milliseconds each
 RETRY_MS = 60_000  # the pause after an error of the disk
+# Without the day, a reader that follows the log and is late would keep a member that has left
+# (decision 26).
 DELETE_RETENTION_MS = 86_400_000  # Kafka's delete.retention.ms: how long tombstones are kept
 
 
@@ -63,6 +65,8 @@ class Cleaner:
 
     def consider(self, partition: Partition, now: Instant) -> None:
         """Queue the partition for cleaning if enough of its log is dirty; called after a flush."""
+        # No other topic: the producers' sequence numbers in its batches would have to be kept
+        # (decision 26).
         if partition.topic.name != OFFSETS_TOPIC or partition in self._damaged:
             return
         if self._job is not None and self._job.partition is partition:
@@ -84,10 +88,12 @@ class Cleaner:
             job = self._next_job_or_none(now)
         if job is None:
             return
+        # A step that fails between two changes of the files is rolled back like any other write.
         self._flush_gate.begin_write(job.partition)
         try:
             pause = next(job.steps, None)
         except Damaged as error:
+            # Not again: each try would read the whole log up to the same bytes.
             self._damaged[job.partition] = None
             self._notes.append(Note("error", f"{job.name} cannot be cleaned: {error}"))
         except DiskError as error:
@@ -134,6 +140,7 @@ class Cleaner:
             return
         self._job = job
         if pause is CleanerPause.FLUSH:
+            # By the same flush as everybody's writes: a cleaning costs no sync of its own.
             job.flush_seq = self._flush_gate.wrote(job.partition)
         else:
             self._arm(now.mono_ms + PAUSE_MS)

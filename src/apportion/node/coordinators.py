@@ -79,6 +79,8 @@ class Coordinators:
             self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
             return
         if type(arrived.request) is EVERY_SHARD:
+            # All shards with a log are loaded at the start, so one that is not loaded has no
+            # groups.
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
@@ -197,6 +199,8 @@ class Coordinators:
         for record in stored_records(partition):
             shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
+        # The load belongs to the unit of work that needs it: if that fails, the shard is loaded
+        # again.
         self._stepped.append(hosted)
         # What the shard answers may tell of topics, so it waits for those, too.
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
@@ -233,6 +237,8 @@ class Coordinators:
                     ),
                 )
             elif type(action) is Append:
+                # One batch for the whole step: after a crash the log has all of its records or
+                # none.
                 hosted.partition.append_records(
                     [
                         (
@@ -244,6 +250,8 @@ class Coordinators:
                     ],
                     now.wall_ms,
                 )
+                # From here on replies that only read wait as well: what they show may be these
+                # records.
                 hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
                 self._notes.append(action)

@@ -31,6 +31,8 @@ class DelayedFetches:
     def park(self, request: Arrived, partitions: tuple[IdPartition, ...]) -> None:
         """Keep the request until one of `partitions` changes."""
         self._requests[request.ticket] = request
+        # Each once, though a request may name a partition twice: decision 42 tells what that once
+        # broke.
         self._partitions[request.ticket] = tuple(dict.fromkeys(partitions))
         for partition in self._partitions[request.ticket]:
             self._by_partition.setdefault(partition, {})[request.ticket] = None

@@ -41,6 +41,8 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest
+    # Seed 93 of tests/sim/seeds.txt: a member that was answered so while it looked for its
+    # coordinator gave up for good.
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in GROUP_ERROR_RESPONSES:
@@ -54,6 +56,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
 def _produce(
     request: produce.ProduceRequest, _version: int, code: Code
 ) -> produce.ProduceResponse | None:
+    # A producer would take a response for that of a later request.
     if request.acks == 0:
         return None
     return produce.ProduceResponse(
@@ -74,6 +77,8 @@ def _produce(
 
 
 def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.FetchResponse:
+    # From version 7 on the response has an error of its own; before that each partition has to say
+    # it.
     if version >= 7:
         return fetch.FetchResponse(error_code=code)
     return fetch.FetchResponse(

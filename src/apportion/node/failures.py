@@ -33,10 +33,13 @@ class StepFailures:
         """Return the log line about a failure; nothing if it is only counted."""
         is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
         self.pause_ms = (
+            # A single failure concerns one request, and the rest need not wait. What fails again
+            # and again must not take all the time of the broker.
             0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         )
         self._last_ms = now_ms
         origin, why = _raised_at(error), f"{type(error).__name__}: {error}"
+        # Otherwise a broker that fails in ever new ways would fill its memory.
         if origin not in self._repeats and len(self._repeats) >= MAX_ORIGINS:
             origin = "other places"
         if origin not in self._repeats:

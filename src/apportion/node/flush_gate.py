@@ -102,6 +102,7 @@ class FlushGate:
 
     def begin_write(self, files: FlushedFiles) -> None:
         """Take a savepoint of the writer before a change, once in each unit of work."""
+        # The first one counts, because a unit of work is undone as a whole.
         if files not in self._savepoints:
             self._savepoints[files] = files.savepoint()
 
@@ -168,6 +169,7 @@ class FlushGate:
         """Note a flush that failed; return the writers with unflushed data and the held replies."""
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
+        # In the order in which they would have left.
         replies = [reply for flush_seq in sorted(self._held) for reply in self._held[flush_seq]]
         self._held.clear()
         self.is_failing, self.is_collecting = True, False

@@ -137,6 +137,7 @@ class Node:
         elif type(event) is Flushed:
             self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
+            # Before all others, which would build on writes that are lost.
             units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
             units.append(UnitOfWork(None, self._drop_tickets, event))
@@ -147,6 +148,7 @@ class Node:
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
+            # One at a time: what one deadline does may put off another that is due (seed 96).
             for key in self._broker.deadlines.take_due(now.mono_ms):
                 self._run(
                     UnitOfWork(
@@ -194,6 +196,7 @@ class Node:
             for request in (own_request, *self._sender.requests_of_unit())
             if request is not None
         }
+        # Before the rollback, whose own replies have to leave.
         self._sender.retract(failed)
         if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
@@ -270,6 +273,7 @@ class Node:
         answer = handler(self._broker, event, now)
         if answer is not None:
             self._sender.send_when_durable(
+                # A response may tell of a topic, so it waits for the metadata log as well.
                 max(answer.flush_seq, self._broker.topic_service.flush_seq),
                 PendingReply(event.ticket, answer.body, event),
             )
@@ -297,6 +301,7 @@ class Node:
         self._sender.actions += self._coordinators.notes()
         self._sender.actions += self._cleaner.notes() + self._expiry.notes()
         if (
+            # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines
             and (flush := broker.flush_gate.flush_or_none()) is not None
         ):
@@ -366,6 +371,7 @@ class Node:
         flushed, replies = self._broker.flush_gate.flushed(flush_seq)
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
+        # Last: a producer that was told of its record must find it when it reads.
         self._units += (UnitOfWork(reply.request, self._release_reply, reply) for reply in replies)
 
     def _make_visible(self, files: FlushedFiles, now: Instant) -> None:

@@ -60,6 +60,8 @@ class Partition:
             last_offset=base_offset + header.last_offset_delta,
             max_timestamp_ms=header.max_timestamp_ms,
         )
+        # After the log, because a DiskError must leave the producer states as they were: the
+        # producer sends the same sequence numbers again.
         self.producers.appended(header, base_offset, now_ms)
         self.flush_seq = self.flush_gate.wrote(self)
         return base_offset
@@ -99,6 +101,8 @@ class Partition:
         A segment that held nothing else takes no more batches.
         """
         self.flush_gate.begin_write(self)
+        # The segment that is written is never deleted, because its name and its end determine the
+        # next offset (decision 35). So an empty one takes its place.
         if offset == self.log.next_offset:
             self.log.roll_segment()
         self.delete_before(offset)
@@ -117,6 +121,8 @@ class Partition:
         max_bytes: the first batch may exceed it.
         Errors: OFFSET_OUT_OF_RANGE.
         """
+        # Up to the log's end: between the high watermark and the end there are records, they are
+        # only not on the disk yet.
         if not self.start_offset <= offset <= self.log.next_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -131,12 +137,15 @@ class Partition:
 
         `on_flushed` makes their present ends visible.
         """
+        # Now, not in `on_flushed`: what is appended while the disk syncs belongs to the next flush.
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
     def on_flushed(self) -> None:
         """Show readers what was written before the last `unsynced_paths`; hide what was deleted."""
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
+        # Files go only when the new start is durable (decision 35): a crash could otherwise bring
+        # back a start whose records are gone.
         self.log.delete_before(self.start_offset)
 
     def savepoint(self) -> tuple[int, int]:
@@ -149,6 +158,7 @@ class Partition:
         Readers see what they saw before.
         """
         self.log = self.log.truncated(*savepoint)
+        # Or a batch that was cut away would be taken for stored when its producer sends it again.
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
@@ -225,6 +235,7 @@ class Partitions:
         """
         deleted = [self._open.pop(key) for key in list(self._open) if key[0] == topic.id]
         for partition in deleted:
+            # A flush would otherwise sync files that are gone.
             self._flush_gate.forget(partition)
         with suppress(DiskError):
             for partition in deleted:
@@ -251,6 +262,8 @@ class Partitions:
             self.make_directory(topic)
             for index in self.written_indexes(topic):
                 partition = self.of(topic, index)
+                # From the log, because there is no snapshot of producers: a batch that is repeated
+                # after a crash must still be recognised (KIP-98).
                 partition.remember_producers(producers_since_ms)
                 self._flush_gate.wrote(partition)
 

@@ -55,6 +55,7 @@ class ProducerStates:
         if header.producer_id < 0:
             return None
         producer = self._by_id.get(header.producer_id)
+        # KIP-360: its records may have expired or been deleted, which is no fault of the producer.
         if producer is None:
             return None
         if header.producer_epoch < producer.epoch:
@@ -64,6 +65,7 @@ class ProducerStates:
                 f"{header.producer_epoch}",
             )
         if header.producer_epoch > producer.epoch:
+            # KIP-360: after an error a producer raises its epoch and counts from 0 again.
             if header.base_sequence != 0:
                 raise Refused(
                     Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -72,8 +74,11 @@ class ProducerStates:
             return None
         last = last_sequence(header)
         for batch in producer.batches:
+            # Both ends, because a producer repeats a batch only as it was.
             if batch.first_sequence == header.base_sequence and batch.last_sequence == last:
                 return batch
+        # A gap means that an earlier batch is still under way: stored now, the records would change
+        # places.
         expected = (producer.batches[-1].last_sequence + 1) % SEQUENCES
         if header.base_sequence != expected:
             raise Refused(
@@ -109,6 +114,8 @@ class ProducerStates:
                 continue
             before = stored._by_id.get(producer_id)
             if before is not None:
+                # The log has the producer's own timestamps, which say nothing about when it was
+                # seen.
                 before.seen_ms = producer.seen_ms
                 self._by_id[producer_id] = before
             elif remaining:

@@ -20,6 +20,7 @@ def recover(broker: BrokerContext, now: Instant, fresh: bytes) -> list[Note]:
         if lost_bytes := partition.log.truncated_bytes:
             name = f"{partition.topic.name}-{partition.index}"
             notes.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
+    # After the logs, whose unknown directories depend on what the catalog had at the start.
     broker.topic_service.finish_recovery(fresh)
     return notes
 
@@ -32,6 +33,8 @@ def delete_unknown_logs(broker: BrokerContext) -> list[Note]:
     Errors: Damaged where there are logs but no catalog that names them.
     """
     topic_service, partitions = broker.topic_service, broker.partitions
+    # Otherwise a lost catalog would look like a new directory, and every log would be deleted
+    # below.
     if not topic_service.cluster_id and not partitions.is_empty():
         raise Damaged(
             "catalog.log holds nothing that can be read, but there are logs of topics "

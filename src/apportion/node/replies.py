@@ -37,6 +37,7 @@ class ReplySender:
 
     def send(self, reply: PendingReply) -> None:
         """Send the reply in this step; that of a part only if it completes the split request."""
+        # The tickets of parts are negative (`SplitRequests.add`).
         if reply.ticket >= 0:
             self.actions.append(Reply(reply.ticket, reply.body))
             return

@@ -41,6 +41,7 @@ def expired_before(
     high_watermark: a segment that ends behind it stays. Batches without a timestamp never grow old.
     """
     offset = 0
+    # Kafka's rule: a segment goes only if the rest is still as large as `retention.bytes`.
     excess_bytes = sum(segment.size_bytes for segment in segments) - rules.retention_bytes
     for segment in segments:
         is_old = (
@@ -49,6 +50,7 @@ def expired_before(
         )
         is_too_much = rules.retention_bytes >= 0 and excess_bytes >= segment.size_bytes
         is_visible = segment.next_offset <= high_watermark
+        # Not past a segment that stays: a log has no holes, so everything goes from its start on.
         if not segment.size_bytes or not is_visible or not (is_old or is_too_much):
             break
         excess_bytes -= segment.size_bytes
@@ -79,6 +81,7 @@ class RetentionCheck:
         """Return the partitions to check in this step, and arm the next step."""
         broker = self._broker
         if not self._waiting:
+            # Reversed for `pop`; a list of its own, since topics come and go between two steps.
             self._waiting = list(reversed(list(broker.partitions)))
         partitions = [
             self._waiting.pop() for _ in range(min(PARTITIONS_PER_STEP, len(self._waiting)))

@@ -44,6 +44,7 @@ class Rollback:
         """
         self.is_running = True
         topics, savepoints = self._broker.topic_service, self._broker.flush_gate.take_savepoints()
+        # The topics first: where the creation of a topic is undone there is no log left to cut.
         if topics in savepoints:
             before = topics.topics
             topics.roll_back(savepoints[topics])
@@ -54,6 +55,7 @@ class Rollback:
             if type(files) is Partition and topics.topics.with_id(files.topic.id) is not None:
                 files.roll_back(savepoint)
                 self._wake_fetches(files)
+        # The shards last: each is replayed from what is left of its log.
         parked: list[Arrived] = []
         for partition in self._coordinators.unconfirmed():
             parked += self._coordinators.reload(partition, now)
@@ -68,6 +70,7 @@ class Rollback:
         self.is_running = True
         lost, replies = self._broker.flush_gate.flush_failed()
         for reply in replies:
+            # Kafka's KAFKA_STORAGE_ERROR, upon which producers send the records again.
             if reply.request is not None:
                 reply = reply._replace(body=error_response(reply.request, Code.KAFKA_STORAGE_ERROR))
             self._send(reply)
@@ -82,6 +85,7 @@ class Rollback:
     def _cut_back(self, partition: Partition, now: Instant) -> None:
         partition.cut_back()
         self._wake_fetches(partition)
+        # The shard knows of records that are gone, so it has to be read again.
         if partition.topic.name == OFFSETS_TOPIC:
             self._fail_parked(self._coordinators.reload(partition, now))
 

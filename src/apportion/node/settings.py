@@ -50,6 +50,8 @@ class BrokerSettings:
     log_roll_ms: Annotated[
         int | None, Setting("The same in milliseconds.", at_least=1, default_words="log.roll.hours")
     ] = None
+    # Kafka keeps records for a week. Here nothing expires unless somebody configures it (decision
+    # 43).
     log_retention_hours: Annotated[
         int, Setting("How long records are kept, in hours; -1 for ever.")
     ] = -1
@@ -82,6 +84,8 @@ class BrokerSettings:
         int,
         Setting("Partitions of __consumer_offsets: one coordinator shard for each.", at_least=1),
     ] = 50
+    # Kafka's segments have 100 MiB. A cleaning remembers the keys of one segment at the least
+    # (decision 26), so small ones save memory.
     offsets_topic_segment_bytes: Annotated[
         int, Setting("The segment size of __consumer_offsets.", at_least=1)
     ] = 16_777_216
@@ -171,6 +175,7 @@ class BrokerSettings:
 
         As in Kafka, log.retention.ms goes before minutes, and minutes before hours.
         """
+        # Negative numbers all stand for ever, as in Kafka.
         if self.log_retention_ms is not None:
             return max(self.log_retention_ms, -1)
         if self.log_retention_minutes is not None:

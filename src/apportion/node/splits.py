@@ -87,6 +87,7 @@ def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
 
 
 def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+    # One shard that cannot answer makes the list incomplete, and the whole response has to say so.
     code = next((part.error_code for part in parts if part.error_code != Code.NONE), Code.NONE)
     return ListGroupsResponse(
         error_code=code, groups=tuple(group for part in parts for group in part.groups)
@@ -145,6 +146,7 @@ class SplitRequests:
 
     def add(self, request: Arrived, part_count: int) -> list[Ticket]:
         """Keep the request until all its parts have a response, and return their tickets."""
+        # Negative, so a ticket of a part is never one of a connection.
         tickets = [Ticket(self._last_ticket - number) for number in range(1, part_count + 1)]
         self._last_ticket -= part_count
         self._by_part |= dict.fromkeys(tickets, SplitRequest(request, tickets))

@@ -137,6 +137,8 @@ class TopicService:
     def cut_back(self) -> list[Topic]:
         """Return to the topics on the disk after a failed flush, and return the lost topics."""
         before = self.topics
+        # The block of producer ids may not be on the disk: a new one is claimed, so no id is given
+        # out twice.
         self._deleted, self._flushing_deleted, self._producer_ids = [], [], (0, 0)
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
         self._wrote()
@@ -194,6 +196,8 @@ class TopicService:
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Create the topic; it is durable at `flush_seq`."""
         self._flush_gate.begin_write(self)
+        # Before the catalog names the topic: a directory without a name is deleted at the next
+        # start, a name without a directory would fail.
         self._partitions.make_directory(topic)
         self._metadata_log.create_topic(
             topic, {name: value for name, value in config.items() if value is not None}
@@ -208,6 +212,7 @@ class TopicService:
         """
         if name == OFFSETS_TOPIC:
             return self.ensure_offsets_topic(fresh)
+        # There are no transactions and no share groups that would use them.
         if name in INTERNAL_TOPICS:
             return None
         try:
@@ -243,6 +248,8 @@ class TopicService:
         self._flush_gate.begin_write(self)
         self._metadata_log.delete_topic(topic.name)
         self._rules.pop(topic.id, None)
+        # The logs stay until the deletion is durable: after a crash the topic would exist without
+        # its records.
         self._deleted.append(topic)
         self._wake_fetches(topic)
         self._wrote()
@@ -332,6 +339,7 @@ class TopicService:
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""
         self._durable_bytes = self._flushing_bytes
+        # Only those that this flush covered; a topic deleted since then waits for the next one.
         deleted, self._flushing_deleted = self._flushing_deleted, []
         for topic in deleted:
             self._partitions.delete_logs(topic)

@@ -125,6 +125,7 @@ class ServerConnection(asyncio.Protocol):
         self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = Caller("", f"/{host}")
+        # Accepted first and closed then: the peer sees a closed connection and no hanging connect.
         if not self._receiver.connection_opened(self):
             self._close("there are too many connections")
 
@@ -148,6 +149,7 @@ class ServerConnection(asyncio.Protocol):
         while (
             waiting_frames
             and self._may_start(len(waiting_frames[0]))
+            # After a frame that is no request, where the next one begins is a guess.
             and self._close_reason is None
         ):
             self._start(waiting_frames.popleft())
@@ -188,6 +190,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._is_collecting:
             self._write()
             if self._waiting_frames:
+                # Not at once: this may be called while the node's actions are performed.
                 asyncio.get_running_loop().call_soon(self.start_requests)
 
     def pause_writing(self) -> None:
@@ -260,6 +263,7 @@ class ServerConnection(asyncio.Protocol):
         if caller.client_id != incoming.client_id:
             caller = self._caller = Caller(incoming.client_id, caller.host)
         ticket = self._receiver.submit(self, slot, incoming.body, caller)
+        # `submit` may have answered already, before this ticket was known.
         if slot.encoded is None:
             self._tickets[slot] = ticket
 
@@ -268,6 +272,7 @@ class ServerConnection(asyncio.Protocol):
         if not parts or self._transport.is_closing():
             return
         self._unwritten, self._unwritten_bytes = [], 0
+        # writelines joins its parts, a copy that one part does not need.
         if len(parts) == 1:
             self._transport.write(parts[0])
         else:

@@ -98,6 +98,7 @@ class EmbeddedBroker:
         if self._loop is not None and self._server is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(self._server.end)
+        # The directory may be deleted only after the broker has closed its files.
         self._thread.join()
         self._delete_temporary_directory()
 
@@ -119,6 +120,7 @@ class EmbeddedBroker:
         self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
         self.bootstrap = f"{host}:{port}"
+        # After the address is set: __init__ reads it as soon as this event is.
         self._started.set()
         await server.run_until_ended()
 

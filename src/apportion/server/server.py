@@ -70,6 +70,8 @@ class Server:
         # The socket is bound before recovery, so that a wrong address fails at once; connections
         # are accepted only after it.
         with ExitStack() as undo:
+            # Undone in reverse order: the socket is closed before the directory is unlocked for the
+            # next broker.
             undo.callback(self._disk.close)
             host, port = host_and_port(self.settings.listeners)
             listener = bind_socket(host, port)
@@ -107,10 +109,15 @@ class Server:
         self._is_closing = True
         for connection in self._connections:
             connection.stop_reading()  # else a busy client would keep the driver from being idle
+        # Every request in flight is answered before a connection is closed: an acknowledged write
+        # must be known to its client.
         await self._driver.idle()
         for connection in list(self._connections):
             connection.close_after_writes()
+        # After the last response, which may have waited for a flush.
         await self._driver.stop()
+        # Nothing writes any more, so another broker may take the directory while peers read their
+        # last bytes.
         self._disk.close()
         await self._close_connections()
         self._has_logged_last_counts = True
@@ -264,6 +271,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
     """
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setblocking(False)
+    # A broker that is restarted at once finds its port in TIME_WAIT otherwise.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -109,6 +109,7 @@ class SimulatedCluster:
 
     def crash_broker(self, tear_bytes: int | None, resets_connections: bool) -> None:
         """Crash the broker, after a check of its logs."""
+        # The log is all that the next process has: it must hold the state at this very moment.
         self.checker.before_crash()
         self.broker.crash(tear_bytes, resets_connections)
 
@@ -169,6 +170,7 @@ class SimulatedCluster:
             application.link.answers_to_lose = 0
             application.slow_until_us = 0
             application.resume(application.incarnation)
+            # All topics, so that `all-is-read` and `sink-once` can be asked of every partition.
             application.subscribe(tuple(self.names))
             if isinstance(application, Worker):
                 application.limit = None

@@ -31,6 +31,7 @@ def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     if rng.random() < 0.5:
         crash()
     else:
+        # In the middle of a flush: replies wait for it, and none of them may be sent any more.
         cluster.broker.crash_in_flush = crash
 
 

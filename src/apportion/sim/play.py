@@ -80,9 +80,12 @@ def _play(cluster: SimulatedCluster) -> None:
     for fault in scenario.faults:
         simulation.call_later(fault.at_ms * 1_000, inject, cluster, fault)
     simulation.run(scenario.duration_ms * 1_000)
+    # A law such as `converges` promises something only once nothing disturbs any more.
     cluster.end_faults()
     _converge(cluster)
+    # After the convergence: a group at rest that goes on writing would fill a real log.
     _check_silence(cluster)
+    # At the end no crash follows, but the logs must be right all the same.
     cluster.checker.before_crash()
 
 
@@ -121,6 +124,7 @@ def _converge(cluster: SimulatedCluster) -> None:
     while True:
         unconverged, unread = next(_unconverged(cluster), None), next(_unread(cluster), None)
         missing = unconverged or unread
+        # Twice the same ends: the last commits may have been under way at the first look.
         if missing is None and ends == _log_ends(cluster):
             return
         if topic_change_us is not None and simulation.now_us >= topic_change_us:

@@ -46,7 +46,9 @@ def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | Non
     law, until_ms = whole.broken.law, whole.broken.at_ms
     every = tuple(range(len(scenario.faults)))
     tried[every] = whole
+    # Faults after the violation cannot have caused it.
     before = tuple(index for index in every if scenario.faults[index].at_ms <= until_ms)
+    # Checked before it is used, as fewer faults may shift what the others meet.
     kept = minimal_subset(before if breaks(before) else every, breaks)
     return Shrunk(kept, tried[kept], len(tried))
 

@@ -94,6 +94,7 @@ class BatchMember:
         self.membership = self._new_membership()
         self.planner = BatchPlanner(
             options.topics,
+            # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
             starting=options.starting,
             fail_on_data_loss=options.fail_on_data_loss,
@@ -165,6 +166,8 @@ class BatchMember:
         while True:
             self.touch()
             try:
+                # The whole plan is made anew on each try: the planner keeps a state from which it
+                # can go on.
                 following = self._run(self.planner.plan_next(previous, limit, self._end_limits))
                 if (
                     self._end_limits is not None
@@ -175,7 +178,10 @@ class BatchMember:
                     self._run(self.planner.require_full_assignment(deadline_ms))
                 self._failing_since_s = None
                 self._log("")
+                # After the plan: until then a restart would ask for the same reports again.
                 self._delete_stale_reports(previous)
+                # Spark asks about every 10 ms when idle; waiting here spares the brokers, and a new
+                # target ends the wait.
                 if following == previous and self._end_limits is None:
                     self.membership.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
@@ -187,10 +193,14 @@ class BatchMember:
                 self._raise_if_hopeless(error)
                 # With end limits, returning `previous` would say that all is read.
                 may_skip = self._end_limits is None and (bool(previous.ranges) or is_late)
+                # Spark has no limit for latestOffset, and heartbeats go on in their own thread, so
+                # blocking here is safe.
                 self.membership.wait_for_change(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
                 if may_skip:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
+                # An exception in latestOffset ends the query at once, so its text is all that a
+                # person gets to see.
                 raise type(failed)(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[TopicIdPartition, int]:
@@ -208,6 +218,8 @@ class BatchMember:
                 try:
                     answer = ANSWERS[type(query)](self, query)
                 except (Refused, Disconnected) as error:
+                    # Inside the rule, which knows what an error means at that step, such as a
+                    # deleted topic in a commit.
                     query = rule.throw(error)
                 else:
                     query = rule.send(answer)
@@ -238,6 +250,7 @@ class BatchMember:
     def _join(self) -> None:
         """Join the group, for the rule's query StartMembership."""
         if not self._has_joined:
+            # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._started_s = monotonic()
             self.membership.start()
@@ -261,6 +274,8 @@ class BatchMember:
         )
 
     def _commit(self, query: CommitOffsets) -> None:
+        # Without a member id and epoch: accepted only while the group is empty, which is what
+        # adopt=True needs.
         if query.incarnation == 0:
             self.cluster.commit(
                 self.options.group,
@@ -286,6 +301,7 @@ class BatchMember:
         """
         if self.options.classic:
             return self.options.session_timeout_ms
+        # 45 s is Kafka's default, for brokers that do not let their configuration be read.
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
     def _adopt(self, query: AdoptAssignment) -> View:
@@ -311,9 +327,12 @@ class BatchMember:
             return
         if self._failing_since_s is None:
             self._failing_since_s = monotonic()
+        # Even such an error gets some time: an ACL or a topic may be on its way.
         is_permanent = isinstance(error, Refused) and not error.code.retriable
         if self.planner.planned_incarnation == 0:
             limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S
+            # JoinGroup is held back until every member has rejoined, which may take their longest
+            # rebalance timeout.
             if self._is_join_pending():
                 limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
         elif is_permanent or self._end_limits is not None:

@@ -130,11 +130,14 @@ class Writer:
         frame: the rows of the batch. batch_id: Spark's; a replayed batch has the same one again.
         """
         execution = execution_of(frame)
+        # The run and not the query: a restarted query may have another plan.
         run = str(execution.runId())
         if run not in self._checked_runs:
             # Not in __init__: the plan exists from the query's first batch on.
             refuse_state(execution, frame.sparkSession._jvm)
             self._checked_runs.add(run)
+        # Within one run only: after a restart Spark replays the batch with the same number, and
+        # that is the fences' affair.
         if self._written == (run, batch_id):
             raise ValueError(
                 f"the writer to {self.sink} was called a second time for batch "
@@ -143,6 +146,7 @@ class Writer:
                 "the frames and call it once for a batch"
             )
         self.write(frame, readings(execution))
+        # After the write: a batch that failed may be tried again in the same run.
         self._written = run, batch_id
         self._clean_daily()
 
@@ -152,6 +156,7 @@ class Writer:
         Tries again with a fresh snapshot while other writers commit first, `attempts` times at
         most. A span with a question number has no rows: its source asks for this sink's name.
         """
+        # Before the sources, so that a query without the source's columns fails in its first batch.
         schema = table_schema(frame)
         for reading in sources:
             if reading.span.question_number:
@@ -159,6 +164,8 @@ class Writer:
         sources = [reading for reading in sources if not reading.span.question_number]
         if not sources:
             return
+        # Before a row is written: rows of a batch that belongs to another sink could not be taken
+        # back.
         if not self.adopt:
             refuse_foreign_batch(sources, self.sink)
         uncommitted = UncommittedFiles(
@@ -171,6 +178,8 @@ class Writer:
                 for number, reading in enumerate(sources):
                     self._report_rewinds(reading, rewinds.get(number, {}))
                 return
+            # The other writer has made progress, so a conflict is no failure; only the number of
+            # attempts bounds the retries.
             except CommitConflict as error:
                 conflict = error
         raise RuntimeError(
@@ -184,7 +193,10 @@ class Writer:
 
         Raises CommitConflict where another writer was first.
         """
+        # Opened anew for each attempt: after a conflict a DeltaTable stays at its old version.
         attempt = TableAttempt.on(self.table, self.storage_options, schema)
+        # Before the admission, which may discard files: those that a commit with an unknown outcome
+        # has added belong to the table.
         uncommitted.forget_committed(attempt)
         try:
             admission = self._admit(sources, attempt)
@@ -196,6 +208,8 @@ class Writer:
         except BaseException:
             uncommitted.discard()
             raise
+        # No fence to move means that every row is in the table already: a replay, or a zombie. An
+        # empty commit would only grow the log.
         if admission.fences:
             # A commit that raises anything but CommitConflict may still have been made: its
             # checkpoint failed, or a response was lost. So the files stay. Spark's replay of the
@@ -211,6 +225,8 @@ class Writer:
         rewinds: dict[int, dict[TopicIdPartition, int]] = {}
         for number, reading in enumerate(sources):
             for partition, bounds in reading.span.ranges.items():
+                # One app transaction for each partition, so writers of different partitions do not
+                # conflict (Delta aborts only for the same app id).
                 app_id = app_id_of(reading.group, partition)
                 fence = attempt.fence_or_none(app_id)
                 admission = self._admit_partition(reading, partition, fence)
@@ -240,6 +256,7 @@ class Writer:
         try:
             return admit_range(partition, bounds, fence, is_unclaimed=is_unclaimed)
         except LostOffsets as lost:
+            # Asked only when something is wrong: a normal batch needs no broker in the driver.
             committed, log_start = fetch_group_progress(partition, reading)
             rewind_offset = log_start if lost.fence is None else lost.fence
             can_rewind = rewind_offset is not None and (log_start is None or log_start < bounds[0])
@@ -350,7 +367,12 @@ def clean(
     except TableNotFoundError:
         return []
     unused = opened.vacuum(
-        retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+        # A dry run, and then only files of this writer: the vacuum itself would delete other
+        # programs' files too. `full` is needed to see files that no version ever named.
+        retention_hours,
+        dry_run=True,
+        enforce_retention_duration=False,
+        full=True,
     )
     return delete_files(
         directory(table, storage_options), [path for path in unused if is_part_file(path)]

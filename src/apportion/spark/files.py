@@ -107,6 +107,8 @@ class PartFileWriter(NamedTuple):
         Yields one report of all files that the task has written.
         """
         filesystem = self.filesystem()
+        # One file holds one Kafka partition: after a conflict whole files can be dropped by their
+        # offsets.
         writers: dict[TopicPartition, PartWriter] = {}
         try:
             for batch in batches:
@@ -121,6 +123,8 @@ class PartFileWriter(NamedTuple):
             for writer in writers.values():
                 writer.discard()
             raise
+        # One report for the task, at its end: of a task that fails Spark sees nothing, and its
+        # files are deleted above.
         if written:
             yield report_batch(written)
 
@@ -131,6 +135,8 @@ class PartFileWriter(NamedTuple):
         """
         offsets = rows.column("offset")
         offset_range = pc.min_max(offsets).as_py()
+        # The rows are checked against the batch's own range: a pipeline that changes an offset
+        # would break the fences silently.
         window = self.windows.get(partition)
         if (
             window is None
@@ -173,6 +179,7 @@ class PartWriter:
         self._schema = schema
         self.path = new_file_name(partition)
         self._sink = filesystem.open_output_stream(self.path)
+        # Level 1: the executors' time is worth more here than smaller files.
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
         self._buffered: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
@@ -190,6 +197,8 @@ class PartWriter:
         self._rows += rows.num_rows
         self._buffered.append(rows)
         self._buffered_bytes += rows.nbytes
+        # Spark's Arrow batches are small; a row group for each would make files that are slow to
+        # read.
         if self._buffered_bytes >= ROW_GROUP_BYTES:
             self._write_group()
 
@@ -309,4 +318,5 @@ def table_schema(frame: DataFrame) -> pa.Schema:
                 f"{schema.field(column.name).type}: keep it unchanged and give the other a "
                 "name of its own"
             )
+    # Nullable throughout, so that a column added later can be missing in older files.
     return pa.schema([field.with_nullable(True) for field in schema])

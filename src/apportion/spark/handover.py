@@ -118,6 +118,8 @@ def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
+        # An older report is of a batch that Spark has committed, or of an attempt that planned
+        # another span.
         if isinstance(report, dict) and report.get("batch") == _digest(span.canonical_json()):
             yield report
 
@@ -128,6 +130,8 @@ def _report_files(span: Span) -> list[Path]:
     There are none where the directory does not exist or cannot be read.
     """
     try:
+        # Also here, before reading: a report steers where the source goes on, so another user must
+        # not be able to write one.
         return sorted(_require_private_directory(_directory_path()).glob(f"{_digest(span.id)}.*"))
     except OSError:
         return []
@@ -150,6 +154,7 @@ def _require_private_directory(path: Path) -> Path:
     Raises NoPrivateDirectory unless only this user may write there: the directory has a predictable
     name in the shared temporary directory, so another user could have made it. Others may read.
     """
+    # lstat and not stat: a symbolic link made by another user must not be followed.
     status = path.lstat()
     if (
         not stat.S_ISDIR(status.st_mode)

@@ -43,6 +43,8 @@ def table_name(table: str) -> str:
     scheme, separator, path = table_location(table).rpartition("://")
     if scheme in ("", "file"):
         return os.path.normpath(f"/{path.lstrip('/')}")
+    # Compared as text with the name that earlier commits carry, so two spellings would be two
+    # sinks.
     path = re.sub("/+", "/", path).rstrip("/")
     return f"{'s3' if scheme == 's3a' else scheme}{separator}{path}"
 
@@ -87,6 +89,7 @@ def fetch_group_progress(
     """
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
+    # A connection of its own: the writer runs in the driver, the member in another process.
     cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS)
     try:
         return cluster.committed_offsets(reading.group, [partition])[

@@ -64,6 +64,7 @@ def readings(execution: Any) -> list[SourceReading]:
 
     Raises ValueError if there is none.
     """
+    # The end offsets of the batch that is running: Spark sets them before it plans the batch.
     offsets = execution.availableOffsets()
     leaves = execution.logicalPlan().collectLeaves()
     sources = []

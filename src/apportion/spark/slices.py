@@ -58,9 +58,12 @@ def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
         if end > start
     ]
     total = sum(part.end - part.start for part in slices)
+    # One task for each core and not for each partition: every Python task costs tens of
+    # milliseconds, which dominate small batches.
     tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
     slices_by_task: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
     records_by_task = [0] * tasks
+    # The partition breaks ties, so one span always gives the same tasks on one machine.
     for part in sorted(slices, key=lambda part: (part.start - part.end, part.partition)):
         smallest = records_by_task.index(min(records_by_task))
         slices_by_task[smallest].append(part)
@@ -73,11 +76,13 @@ def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBat
 
     Raises RuntimeError where records are gone, unless failOnDataLoss is false.
     """
+    # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
     cluster = _cluster(options)
     for part in task.slices:
         try:
             yield from _read_slice(cluster, part, options)
         except Refused as refused:
+            # Raised, so that Spark tries the task again on another worker.
             if refused.code not in RECORDS_GONE:
                 raise
             if options.fail_on_data_loss:

@@ -95,10 +95,13 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._batch_member: BatchMember | None = None
 
     def __getstate__(self) -> dict[str, Any]:
+        # Sockets and threads cannot be pickled, and an executor's copy must never join the group.
         return {"_options": self._options, "_batch_member": None}
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the empty span: the group's committed offsets say where the first one starts."""
+        # A constant: when Spark replays batch 0 it calls this again and needs the same answer, as
+        # its log keeps only the ends.
         return EMPTY_SPAN.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -123,6 +126,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         following = self._member().next_span(
             previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
         )
+        # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
+        # an empty batch.
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -139,6 +144,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
+        # Spark may call this several times for one batch (a union of the stream with itself), so it
+        # only keeps the member alive and changes nothing.
         self._member().touch()
         return [] if start == end else split_into_tasks(parse_span(end))
 
@@ -155,6 +162,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if threading.current_thread() is threading.main_thread():
             # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
         if member is not None:
             member.close()
@@ -162,6 +170,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _member(self) -> BatchMember:
         """Return this process's member, creating it on first use."""
         if self._batch_member is None:
+            # signal.signal works in the main thread alone. In tests, and where Spark calls from
+            # another thread, the process ends as Spark wants it.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _exit_on_sigterm)
             log_like_spark()

@@ -74,6 +74,7 @@ def guard(query: Any) -> Any:
 def _stateful_or_none(node: Any) -> str | None:
     """Return how a person would name the operator of this logical node, if it needs state."""
     name = node.nodeName()
+    # A join with a static table keeps no state.
     if name == "Join" and all(child.isStreaming() for child in _items(node.children())):
         return "a join of two streams"
     if name in STATEFUL_OPERATORS and node.isStreaming():

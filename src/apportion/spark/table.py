@@ -52,6 +52,8 @@ class TableAttempt:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
             _create_table(path, options, schema)
+            # Opened once more instead of used: two creations at the same moment may both succeed,
+            # the later one replacing the schema.
             raise CommitConflict(f"the table {path} is new") from None
         if columns := table.metadata().partition_columns:
             raise TypeError(
@@ -59,12 +61,16 @@ class TableAttempt:
                 "writer makes a file for each Kafka "
                 "partition: write to a table that is not partitioned"
             )
+        # An append with a wider schema succeeds in delta-rs and loses the new column without a
+        # word.
         missing = _missing_columns(table, schema)
         if missing:
             try:
                 table.alter.add_columns(missing)
             except CommitFailedError as error:
                 raise CommitConflict(str(error)) from error
+            # The object is at the version before the change, so this attempt ends and the next one
+            # sees it.
             raise CommitConflict("columns were added")
         return cls(table)
 
@@ -105,9 +111,13 @@ class TableAttempt:
             AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files
         ]
         properties = CommitProperties(
+            # Without last_updated: with a retention set for transactions, dated fences would be
+            # dropped from the log.
             app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()]
         )
         try:
+            # Through the object that the fences were read from. A commit by the table's path
+            # succeeds even where they have moved.
             self._table.create_write_transaction(
                 adds, "append", Schema.from_arrow(schema), commit_properties=properties
             )

@@ -52,6 +52,7 @@ class UncommittedFiles:
             )
             keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
         kept = {file.path for file in keep}
+        # After the rewrite: if that fails, the old files are still there for `discard` to delete.
         remove_part_files(files, [file.path for file in self._written if file.path not in kept])
         self._written = keep
         return keep

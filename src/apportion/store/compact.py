@@ -89,11 +89,15 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
     try:
         yield from _copy_retained(segments, cleaned, is_retained)
         log.prepare_replacement(segments, cleaned)
+        # The content before the name: a file that was renamed unsynced may be torn after a loss of
+        # power.
         yield CleanerPause.FLUSH
         log.replace_segments(segments, cleaned)
     except (DiskError, Damaged):
         log.discard_segment(cleaned)
         raise
+    # The name before the deletions: a crash could otherwise undo the rename when the old files are
+    # gone.
     yield CleanerPause.FLUSH
     # leftovers stay then, and the next start reads the new segment and drops them
     with suppress(DiskError):
@@ -111,6 +115,7 @@ def _build_offset_map(
     segments: list[Segment] = []
     read_bytes = 0
     for segment in closed:
+        # The rest is for the next cleaning: the map has to fit into memory.
         if len(last) >= MAX_KEYS:
             break
         segments.append(segment)
@@ -138,6 +143,8 @@ def _copy_retained(
                     retained.append(record)
                     retained_bytes += len(record.key or b"") + len(record.value or b"")
             covered_offsets = last_offset - cleaned.next_offset
+            # Batches may be empty, but cover every offset: a reader must find a batch for any
+            # offset that it asks for.
             if retained_bytes >= BATCH_BYTES or covered_offsets >= MAX_BATCH_OFFSETS:
                 _append_batch(cleaned, retained, last_offset)
                 retained, retained_bytes = [], 0

@@ -34,6 +34,7 @@ OPEN_FILES = 192
 SYNCS_AT_ONCE = 8
 """How many files are synced at the same time."""
 
+# It leaves out the time of the change, which nobody reads. Not every system has it.
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -85,6 +86,7 @@ class RealDisk:
         except OSError as error:
             raise DiskError("lock the directory", self.root, error) from error
         try:
+            # The lock ends with the process, so a broker that was killed leaves none behind.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
@@ -119,6 +121,7 @@ class RealDisk:
                     f"append {len(data)} bytes to", self._absolute_path(path), error
                 ) from error
             finally:
+                # After an error, too: what was written before it stands in the file.
                 file.size_bytes = max(file.size_bytes, at)
 
     def resize(self, path: str, size_bytes: int) -> None:
@@ -133,6 +136,7 @@ class RealDisk:
                     f"give {size_bytes} bytes to", self._absolute_path(path), error
                 ) from error
             file.size_bytes = size_bytes
+            # To read a map beyond the end of its file would end the process (SIGBUS).
             if len(file.map) > size_bytes:
                 file.map = memoryview(b"")
 
@@ -225,6 +229,7 @@ class RealDisk:
         """Make files and directories durable."""
         # In parallel: the file system then commits its journal once for all of them.
         waiting = list(paths)
+        # For one file a thread would cost more than it saves.
         if len(waiting) < 2:
             for path in waiting:
                 self._sync(path)
@@ -232,6 +237,7 @@ class RealDisk:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(SYNCS_AT_ONCE, "sync")
         running = [self._pool.submit(self._sync, path) for path in waiting]
+        # All of them, before an error is raised: no sync may go on when its flush has failed.
         wait(running)
         for sync in running:
             sync.result()
@@ -247,14 +253,17 @@ class RealDisk:
     def _sync(self, path: str) -> None:
         """Sync one file or directory, in a thread of the pool."""
         with self._lock:
+            # Before the sync: a change that comes while it runs is not covered.
             change = self._changed.get(path, 0)
             # its descriptor has seen every write, so it also reports every lost one
             file = self._open.get(path)
+            # A descriptor of its own, because another thread may close the file meanwhile.
             fd = os.dup(file.fd) if file else -1
         try:
             if fd < 0:
                 fd = os.open(self._absolute_path(path), os.O_RDONLY | os.O_CLOEXEC)
             (os.fsync if stat.S_ISDIR(os.fstat(fd).st_mode) else fdatasync)(fd)
+        # A file that was deleted needs no sync.
         except FileNotFoundError:
             return
         except OSError as error:
@@ -295,6 +304,8 @@ class RealDisk:
             idle = [
                 other
                 for other in self._open
+                # A file with unsynced writes stays open: only its own descriptor reports a write
+                # that was lost later.
                 if self._changed.get(other) in (None, self._synced.get(other))
             ]
             for other in idle[: len(self._open) + 1 - self._limit]:

@@ -102,6 +102,8 @@ def encode_seal(seal: Seal, index: Index) -> bytes:
 
 def decode_seal_or_none(view: memoryview) -> Seal | None:
     """Return the seal in `view`; None for anything else, such as a torn one."""
+    # A seal is not synced before the broker goes on, so a crash may tear it. Then the segment is
+    # read.
     if len(view) < 6 * WORD or len(view) % WORD:
         return None
     words = view.cast("q")

@@ -82,6 +82,7 @@ class MemoryDisk:
         """
         crashed = MemoryDisk()
         names = self._durable if tear_bytes is None else self._names
+        # Sorted, so that a directory comes before what is in it.
         for path, content in sorted(names.items()):
             parent = parent_of(path)
             if parent != ROOT and parent not in crashed._names:
@@ -154,6 +155,7 @@ class MemoryDisk:
             content = self._names.get(path)
             if content is not None:
                 content.sync()
+            # Names become durable with their directory, not with the files, as POSIX has it.
             elif path == ROOT or path in self._names:
                 durable = {
                     name: old for name, old in self._durable.items() if parent_of(name) != path

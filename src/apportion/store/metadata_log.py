@@ -51,6 +51,7 @@ class MetadataLog:
         size = disk.size(PATH)
         for number, end, change in _valid_lines(bytes(disk.view(PATH, 0, size)) if size else b""):
             apply = APPLY.get(change.get("change"))
+            # A newer version wrote it. To skip it might lose a topic.
             if apply is None:
                 raise Damaged(
                     f"{PATH}, line {number}: a change that this version does not know: "
@@ -142,6 +143,7 @@ class MetadataLog:
         """
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
+        # Versions only grow, or an older state could be taken for one that a reader knows already.
         catalog._version += self._version
         return catalog
 
@@ -152,9 +154,11 @@ class MetadataLog:
         try:
             self._disk.append(PATH, self._size_bytes, line)
         except DiskError:
+            # Half a line that stays behind is cut off at the next start.
             with suppress(DiskError):
                 self._disk.resize(PATH, self._size_bytes)
             raise
+        # The first line creates the file, and a new name is durable only with its directory.
         self._unsynced |= {PATH: None} if self._size_bytes else {PATH: None, ROOT: None}
         self._size_bytes += len(line)
         APPLY[change["change"]](self, change)
@@ -208,6 +212,7 @@ def _valid_lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
         crc, _, text = line.partition(b" ")
         if crc != b"%08x" % crc32c(text):
             unreadable = unreadable or number
+        # A crash tears only the end. Bytes that changed in the middle would silently lose a topic.
         elif unreadable:
             raise Damaged(f"{PATH}, line {unreadable}: cannot be read, though later lines can")
         else:

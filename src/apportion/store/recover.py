@@ -65,6 +65,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if name.endswith(CLEANED):  # it never took the place of another segment
             disk.delete(f"{directory}/{name}")
     base_offsets = _offsets(names, LOG)
+    # By the name of the next file, because a segment below the start is not read (decision 35).
     below_start = [
         base
         for base, following in pairwise(base_offsets)
@@ -76,6 +77,8 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if base_offset in below_start or (before is not None and base_offset < before.next_offset):
             log.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
+            # Behind a torn segment a gap is what a crash leaves; behind a sealed one a file was
+            # removed by hand.
             if before not in log.unsealed:
                 raise Damaged(
                     f"{segment.path}: the log before it ends at offset "
@@ -88,6 +91,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
             )
             log.segments.append(segment)
             log.unsealed.append(segment)
+        # The size alone: to read a sealed segment is what the seal is there to avoid (decision 8).
         elif disk.size(segment.path) != segment.size_bytes:
             size = disk.size(segment.path)
             raise Damaged(
@@ -123,6 +127,7 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
         segment.add_batch(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
         at = end
     truncated_bytes = len(bytes(view[at:]).rstrip(b"\0"))
+    # Zeros as well: the next batch has to begin where this one ends.
     if at < size:
         segment.trim()
     return truncated_bytes
@@ -138,6 +143,7 @@ def _delete_segment(disk: Disk, segment: Segment) -> int:
     """Delete the segment; return its size without zeros at the end."""
     size = disk.size(segment.path)
     truncated_bytes = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
+    # The seal first: alone, it would be believed for the next file of that name.
     disk.delete(segment.seal_path)
     disk.delete(segment.path)
     return truncated_bytes

@@ -151,6 +151,7 @@ class Segment:
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
         """Return whether a batch of this size and largest timestamp belongs into a new segment."""
+        # An empty segment takes a batch of any size, or a large one would never find a segment.
         if self._finished or not self.size_bytes:
             return self._finished
         # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old
@@ -170,6 +171,7 @@ class Segment:
         if first is None or first.last_offset >= before_offset:
             return EMPTY
         stop = first.start + max_bytes
+        # All that is left of the segment: no batch behind the first one has to be looked at.
         if before_offset >= self.next_offset and stop >= self.size_bytes:
             return self._disk.view(self.path, first.start, self.size_bytes)
         end = max(first.end, self.index.below(before_offset, stop))
@@ -212,6 +214,7 @@ class Segment:
         The file must be durable.
         """
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
+        # Not synced: if a crash loses or tears it, the next start reads the segment instead.
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
         self._index_or_none = None  # from now on the index is read from the disk
 
@@ -222,11 +225,13 @@ class Segment:
 
     def unseal(self) -> None:
         """Delete the seal: the next start reads the file, whatever it holds by then."""
+        # Into memory first, because it is read from the seal.
         self._index_or_none = self.index
         self._disk.delete(self.seal_path)
 
     def delete(self) -> None:
         """Delete the seal first, then the file."""
+        # Alone, a seal would be believed for the next file of that name.
         self._disk.delete(self.seal_path)
         self._disk.delete(self.path)
 
@@ -247,6 +252,7 @@ class Segment:
         """
         step = self._settings.growth_bytes
         if step:
+            # Not beyond the size of a segment, where nothing would ever be written.
             file_bytes = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
             self._disk.resize(self.path, file_bytes)
             self._file_bytes = file_bytes

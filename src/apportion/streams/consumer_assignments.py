@@ -69,6 +69,8 @@ def assign_consumers(
     group: GroupTasks, assignment: TaskAssignment, decision: VersionDecision
 ) -> dict[str, ConsumerAssignment]:
     """Return the assignment of every consumer, without a probing rebalance."""
+    # Planned owners, not current ones: interactive queries go where the tasks will be once the
+    # withheld ones have moved.
     active_hosts, standby_hosts = _partitions_by_host(group, assignment)
     versions = decision.versions
     template = AssignmentInfo(
@@ -97,9 +99,12 @@ def current_owners(
     for member, consumer in sorted(subscriptions.items()):
         for partition in consumer.owned_partitions:
             task = index.index_of_partition.get(partition)
+            # A partition of a topic that the topology no longer reads blocks nobody.
             if task is None:
                 continue
             previous = owners.setdefault(task, member)
+            # Nobody may start the task before both have released it. If neither can be assigned
+            # tasks, one name serves as well.
             if previous != member and (member in assignable or previous in assignable):
                 owners[task] = SEVERAL_OWNERS
     return owners
@@ -118,6 +123,8 @@ def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -
     standby = np.sort(copies[copies[:, 0] == number, 1])
     owned: dict[str, list[int]] = {}
     for task in active.tolist():
+        # A thread that runs the task keeps it before any thread that merely has its state: moving
+        # between threads of one process closes and reopens the task.
         owned.setdefault(group.owners.get(task, SEVERAL_OWNERS), []).append(task)
     previous: dict[str, list[int]] = {}
     for member in group.processes[number].consumers:
@@ -141,6 +148,8 @@ def _consumer_assignment(
     so that the process keeps that state.
     """
     tasks = group.task_index.tasks
+    # The whole task is withheld, never single partitions of it: a task that reads one of two joined
+    # topics would join wrongly.
     withheld = dict.fromkeys(
         task for task in assigned.active if group.is_owned_by_another(task, member)
     )
@@ -156,6 +165,8 @@ def _consumer_assignment(
         for task in withheld
         if group.tasks.stateful[task] and _has_standby_state(group.client_states, process, task)
     ]
+    # The owner revokes in this rebalance; nextRebalanceMs 0 makes this member come back for the
+    # task as soon as that has happened.
     rejoins_at_once = any(_may_be_released_soon(group, task) for task in withheld)
     info = replace(
         template,
@@ -179,6 +190,7 @@ def _may_be_released_soon(group: GroupTasks, task: int) -> bool:
     for ever.
     """
     owner = group.owners[task]
+    # An unknown owner would leave this member rejoining in a loop, each time with the same answer.
     return owner == SEVERAL_OWNERS or owner in group.subscriptions
 
 

@@ -107,6 +107,7 @@ def assign_as_leader(
     except Refused as refused:
         if settings.release.negotiation is not VersionNegotiation.SHARES:
             raise
+        # In the oldest version in use, so that everybody can read the code.
         oldest = min((version.used for version in versions.values()), default=LATEST)
         return _assign_nothing(subscriptions, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
     used = decision.versions.used
@@ -135,6 +136,7 @@ def assign_as_leader(
     empty = _empty_assignments(
         [member for member in subscriptions if member not in assignable], versions, decision
     )
+    # Those from the future still hear the versions, by which they step down and rejoin.
     if not assignable:
         return GroupAssignment(empty)
     end_offset_sums, notes = yield from _end_offset_sums(index, settings.topology)
@@ -146,6 +148,7 @@ def assign_as_leader(
     # Without end offsets no lag is known, so no task may move: Kafka falls back likewise.
     assignor = TASK_ASSIGNORS["fallback" if end_offset_sums is None else settings.assignor]
     assignment = assignor(tasks, client_states, settings.configs)
+    # All members: one that gets nothing now still reads what it owns (KIP-429).
     owners = current_owners(subscriptions, assignable, index)
     group = GroupTasks(processes, assignable, index, tasks, client_states, owners)
     assignments = assign_consumers(group, assignment, decision)
@@ -183,6 +186,7 @@ def _assign_nothing(
 
     They are encoded in a version that all can read; versions below 4 have no field for the code.
     """
+    # The members may all come from the future; then this leader's newest version is the answer.
     used = max(1, min(used, LATEST))
     info = AssignmentInfo(used, used if used >= 3 else -1, error=error)
     return GroupAssignment(
@@ -199,6 +203,8 @@ def _create_topics_and_index_tasks(
     Raises MissingSources or TopologyRefused as `Topology.partition_counts` does, and
     TopologyRefused if an internal topic has another number of partitions or cannot be created.
     """
+    # Before any topic is created: copartitioning and missing sources must fail without leaving
+    # internal topics of a wrong size behind.
     counts = topology.partition_counts(existing)
     internal_topics = topology.internal_topics(counts)
     created: Mapping[str, int] = {}
@@ -211,6 +217,7 @@ def _create_topics_and_index_tasks(
             continue
         except Refused as refused:
             raise TopologyRefused(f"the internal topics cannot be made: {refused.why}") from refused
+    # A changelog of another size would hold the state of other tasks, so it is never reused.
     for topic in internal_topics:
         if created[topic.name] != topic.partitions:
             why = (
@@ -246,6 +253,8 @@ def _end_offset_sums(
         return None, (
             f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",
         )
+    # A changelog without an answer counts as empty. The sum is clamped, since a wrapped int64 would
+    # be negative and read as one of the sentinels, RUNNING or OFFSET_UNKNOWN.
     sums = [
         min(MAX_OFFSET_SUM, sum(ends.get(partition, 0) for partition in task.changelogs))
         for task in index.tasks

@@ -121,6 +121,7 @@ class Topology:
         partitions as the largest source of its writers. Raises MissingSources, or TopologyRefused
         where copartitioned topics differ or a repartition topic exists with another count.
         """
+        # Before anything else: without its sources no count of an internal topic can be computed.
         missing = tuple(name for name in self.external_topics if name not in existing)
         if missing:
             raise MissingSources(missing)
@@ -131,6 +132,8 @@ class Topology:
         self._infer_repartition_counts(counts, internal)
         self._align_copartitioned(counts, internal)
         for name in internal:
+            # Records are placed by key modulo the partition count, so an existing repartition topic
+            # of another size would bring keys to the wrong tasks.
             if existing.get(name, counts[name]) != counts[name]:
                 why = (
                     f"repartition topic {name} has {existing[name]} partitions and should have "
@@ -158,6 +161,7 @@ class Topology:
         Raises TopologyRefused for a cycle of unknown counts.
         """
         writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
+        # Several subtopologies may write one repartition topic; its count follows from all of them.
         for part in self.subtopologies.values():
             for sink in part.repartition_sinks:
                 writers[sink].append(part)
@@ -168,6 +172,8 @@ class Topology:
                 for name in unknown
                 if any(topic in counts for part in writers[name] for topic in part.source_topics)
             ]
+            # Each unknown topic waits for another one of them: a cycle, in which no count can be
+            # inferred.
             if not solvable:
                 raise TopologyRefused(
                     f"how many partitions {', '.join(unknown)} should have follows from "
@@ -240,6 +246,8 @@ class Topology:
 
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
+    # As many tasks as the largest source topic has partitions, as in Kafka Streams; a task reads
+    # nothing of a smaller topic that lacks its partition.
     most = _tasks(part, counts)
     sources = [(name, counts[name]) for name in part.source_topics]
     logs = [(topic.name, counts.get(topic.name, most)) for topic in part.changelogs]
@@ -250,6 +258,7 @@ def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iter
 
 
 def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
+    # The same number for tasks and for changelogs: a changelog has one partition for each task.
     return max((counts[name] for name in part.source_topics), default=0)
 
 
@@ -264,6 +273,8 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
     for number, part in parts.items():
         _check_part(number, part)
         for name in part.source_topics:
+            # A topic in two subtopologies would be subscribed by two tasks of one partition, and
+            # the group assigns each partition once only.
             if (before := read_by.get(name)) is not None:
                 readers = (
                     f"by subtopology {number} twice"
@@ -276,6 +287,7 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
                 )
             read_by[name] = number
         for name, partitions, _ in part.changelogs:
+            # Two stores in one changelog would overwrite each other's keys.
             if name in logged_by:
                 raise TopologyRefused(
                     f"subtopologies {logged_by[name]} and {number} have changelog {name}: "

@@ -99,6 +99,7 @@ def read_header(view: Buffer) -> BatchHeader:
     header = BatchHeader(fields[0], fields[1] + PREFIX_BYTES, *fields[2:])
     if header.size_bytes != len(view):
         raise DecodeError(f"a record batch of {header.size_bytes} bytes in {len(view)} bytes")
+    # Before the CRC, which other formats have in another place.
     if header.magic != 2:
         raise DecodeError(f"a record batch of format {header.magic}; only format 2 is known")
     if crc32c(memoryview(view)[CHECKED_FROM:]) != header.crc:
@@ -106,6 +107,7 @@ def read_header(view: Buffer) -> BatchHeader:
     if (
         header.compression > 4
         or header.last_offset_delta < 0
+        # Fewer records than offsets are legal: compaction removes records and keeps the offsets.
         or not 0 <= header.count <= header.last_offset_delta + 1
     ):
         raise InconsistentBatch(
@@ -120,6 +122,7 @@ def check_producer_batch(view: Buffer) -> BatchHeader:
     Errors: those of `read_header`; InconsistentBatch.
     """
     header = read_header(view)
+    # A gap in a new batch would be an offset without a record for ever.
     if header.count != header.last_offset_delta + 1:
         raise InconsistentBatch(
             f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets"
@@ -137,6 +140,8 @@ def split_batches(view: Buffer) -> Iterator[memoryview]:
         size = int.from_bytes(rest[8:12], "big", signed=True) + PREFIX_BYTES
         if size < HEADER_BYTES:
             raise DecodeError(f"a record batch of {size} bytes")
+        # Kafka cuts a Fetch response at its limit, within a batch; the next Fetch begins with that
+        # batch.
         if size > len(rest):
             return
         yield rest[:size]
@@ -191,6 +196,7 @@ def encode_records(
     )
     body = compress(attributes & 7, out)
     size = HEADER_BYTES - PREFIX_BYTES + len(body)
+    # Without base offset and leader epoch, which the broker sets afterwards.
     crc = crc32c(body, crc32c(checked))
     return b"".join(
         (HEADER.pack(base_offset, size, leader_epoch, 2, crc, *CHECKED.unpack(checked)), body)
@@ -280,6 +286,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
             delta, at = read_varint(plain, at, 64)
         if not is_stamped:
             timestamp_ms = base_ms + delta
+            # The delta has 64 bits of its own, so the sum may have more.
             if not -(1 << 63) <= timestamp_ms < 1 << 63:
                 raise DecodeError(f"a record with the timestamp {timestamp_ms}")
         if (byte := plain[at]) < 128:
@@ -296,6 +303,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
             headers, at = _read_headers(plain, at)
         else:
             at += 1
+        # A length that lies would make the next record begin in the middle of this one.
         if at != end:
             raise DecodeError(
                 f"a record of {size} bytes that does not end where its last field ends"
@@ -355,6 +363,7 @@ def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
         if byte < 128:
             break
         shift += 7
+        # Python's integers have no end, so a long varint would cost as much memory as it likes.
         if shift >= bits:
             raise DecodeError("a varint that does not end")
     if zigzag >> bits:

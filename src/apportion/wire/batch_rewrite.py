@@ -14,6 +14,8 @@ APPEND_TIME = 8  # the attribute bit of LogAppendTime
 
 def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """Set base offset and leader epoch of an appended batch in place; the CRC covers neither."""
+    # The format leaves both out of the CRC for this purpose: a broker need not read the records
+    # again.
     batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
     batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
 

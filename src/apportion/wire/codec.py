@@ -37,6 +37,8 @@ def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T
     )
     try:
         return reader[0](buffer, offset, len(buffer))
+    # All that generated code raises for wrong bytes; any other exception is a bug and stays what it
+    # is.
     except (IndexError, struct.error, UnicodeDecodeError, Malformed) as error:
         raise DecodeError(_error_text(cls, version, error, reader)) from None
 

@@ -149,6 +149,7 @@ def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, .
 def min_struct_bytes(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
     """Return the fewest bytes that a struct of these fields takes in that version."""
     present = [field for field in fields if field.is_in(version) and field.tag is None]
+    # A flexible struct ends with the number of its tagged fields, one byte at the least (KIP-482).
     return sum(min_field_bytes(field, version, flexible) for field in present) + flexible
 
 

@@ -19,6 +19,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
+# The framing of the Java library, in which Kafka's own clients write.
 XERIAL_BLOCK_BYTES = 32 << 10
 LZ4_MAGIC = 0x184D2204
 # version 1, independent blocks of 64 KiB, no checksums
@@ -65,6 +66,8 @@ class DecompressionBuffer:
             raise DecodeError(f"no compression codec has the number {codec}")
         max_bytes = 0
         try:
+            # From the framing alone, before a byte is allocated: a batch of a few bytes may claim
+            # gigabytes.
             max_bytes = _BOUND[codec](view)
             bound = min(max_bytes, limit)
             if len(self._bytes) < bound:
@@ -100,14 +103,17 @@ def _number(view: memoryview, at: int, size: int) -> int:
 
 
 def _gzip(view: memoryview) -> bytes:
+    # Bits 31: with the header and trailer of a gzip file, which Java's reader expects.
     return zlib.compress(view, 6, wbits=31)
 
 
 def _gunzip(view: memoryview, limit: int) -> bytes:
     parts, total, rest = [], 0, bytes(view)
     try:
+        # A gzip stream may have several members, one behind the other.
         while rest:
             stream = zlib.decompressobj(wbits=31)
+            # One byte more than is allowed, to tell "exactly enough" from "too much".
             parts.append(stream.decompress(rest, limit - total + 1))
             total += len(parts[-1])
             if total > limit:
@@ -170,6 +176,7 @@ def _lz4(view: memoryview) -> bytes:
         block = bytes(
             cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False)
         )
+        # What does not become smaller is stored as it is; the highest bit of its length says so.
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:
@@ -189,6 +196,7 @@ def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryvie
     at, blocks = 7 + (8 if flags & 8 else 0), []
     while word := _number(view, at, 4):
         size = word & 0x7FFF_FFFF
+        # Otherwise a block could claim more than the buffer for it.
         if size > max_block_bytes:
             raise DecodeError(f"an lz4 block of {size} bytes where {max_block_bytes} are allowed")
         if at + 4 + size + trailer > len(view):
@@ -212,6 +220,7 @@ def _lz4_bound(view: memoryview) -> int:
 
 def _unlz4(view: memoryview, output: memoryview) -> int:
     are_independent, max_block_bytes, blocks = _lz4_blocks(view)
+    # A linked block refers to the bytes of those before it, so only the whole frame can be read.
     if not are_independent and len(blocks) > 1:
         return int(cramjam.lz4.decompress_into(view, output))
     end = 0
@@ -233,6 +242,7 @@ def _unlz4(view: memoryview, output: memoryview) -> int:
 
 
 def _zstd(view: memoryview) -> bytes:
+    # Kafka's default level.
     return bytes(cramjam.zstd.compress(view, level=3))
 
 
@@ -240,6 +250,7 @@ def _zstd_bound(view: memoryview) -> int:
     """Return the most bytes that the frames can decompress to."""
     at, total = 0, 0
     while at < len(view):
+        # A stream may have several frames, one behind the other.
         magic = _number(view, at, 4)
         if magic >> 4 == 0x184D2A5:  # a skippable frame
             at += 8 + _number(view, at + 4, 4)
@@ -267,6 +278,7 @@ def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
         last, kind, size = word & 1, word >> 1 & 3, word >> 3
         at += 3 + (1 if kind == 1 else size)
         total += ZSTD_BLOCK_BYTES if kind == 2 else min(size, ZSTD_BLOCK_BYTES)
+    # The declared size is not believed where the blocks cannot hold that much.
     return at + (4 if flags & 4 else 0), min(total, declared) if content_size_bytes else total
 
 

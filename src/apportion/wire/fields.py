@@ -153,6 +153,7 @@ def message(
         fields = tuple(
             _with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls)
         )
+        # A class of its own, because `__slots__` cannot be given to one that exists.
         body = {
             "__slots__": tuple(field.name for field in fields),
             "__doc__": cls.__doc__,
@@ -184,6 +185,8 @@ def _initialiser(fields: tuple[Field, ...]) -> Any:
     """Return an `__init__` that takes every field by keyword, without a loop."""
     names = {f"default_{field.name}": field.default for field in fields}
     arguments = ", ".join(f"{field.name}=default_{field.name}" for field in fields)
+    # As source text, since a loop over the fields would take longer than the rest of a small
+    # message.
     lines = [f"    self.{field.name} = {field.name}" for field in fields] or ["    pass"]
     exec(f"def __init__(self, {'*, ' if fields else ''}{arguments}):\n" + "\n".join(lines), names)
     return names["__init__"]

@@ -41,6 +41,8 @@ class FrameSplitter:
         position, end = 0, len(whole)
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(whole, position)
+            # At once: whoever sends it must not make the broker keep up to 2 GiB (Kafka:
+            # `socket.request.max.bytes`).
             if not 0 <= size <= self._limit:
                 raise DecodeError(
                     f"a frame says that it has {size} bytes, and {self._limit} are allowed"
@@ -78,6 +80,8 @@ def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
     if size < -1 or end > len(frame):
         raise DecodeError(f"a request's header says that its client id has {size} bytes")
     try:
+        # In flexible headers, too, its length is an int16: older brokers must be able to read the
+        # header of an ApiVersions request of any version.
         client_id = str(frame[_REQUEST.size : end], "utf-8")
     except UnicodeDecodeError:
         raise DecodeError("a request's client id is not UTF-8") from None
@@ -102,6 +106,7 @@ def frame_request(
     client_bytes = b"" if client_id is None else client_id.encode()
     client_size = -1 if client_id is None else len(client_bytes)
     header = _REQUEST.pack(key, version, correlation_id, client_size)
+    # No tagged fields; Kafka defines none for a request header.
     tags = b"\0" if flexible else b""
     size = len(header) + len(client_bytes) + len(tags) + len(body)
     return b"".join((_SIZE.pack(size), header, client_bytes, tags, body))

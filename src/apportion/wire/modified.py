@@ -15,6 +15,7 @@ def to_modified(text: str) -> bytes:
 
     Errors: ValueError for half a pair of surrogates.
     """
+    # Half a pair of surrogates fails here, in UTF-16, because no reader could take it.
     if not text.isascii():
         units = text.encode("utf-16-le")
         text = "".join(

@@ -27,6 +27,7 @@ from apportion.wire.codec_builder import (
 from apportion.wire.fields import Field
 from apportion.wire.modified import from_modified
 
+# Most arrays are short. Their structs are made with the reader, not for each message.
 ARRAYS_BY_COUNT = 33
 TEXT_DECODERS = {
     "string": "str(b[p:e], 'utf-8')",
@@ -52,6 +53,7 @@ def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise Malformed("a varint has more than five bytes")
+    # Five bytes have room for 35 bits.
     if value > 0xFFFF_FFFF:
         raise Malformed("a varint has more than 32 bits")
     return value, position

@@ -79,6 +79,8 @@ def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
         if key_bytes < NULL or value_bytes < NULL:
             raise DecodeError(NEGATIVE)
         at += max(value_bytes, 0)
+        # The byte here is the number of headers. With 0 the record ends behind it; else they fill
+        # the rest.
         if at + 1 >= end if plain[at] else at + 1 != end:
             raise DecodeError(MISFIT)
         at = end
@@ -117,6 +119,8 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
         raise DecodeError(MISFIT)
     first_ms = np.int64(header.first_timestamp_ms)
     timestamps_ms = first_ms + time_deltas
+    # NumPy wraps around in silence. A sum overflowed where its sign differs from those of both
+    # terms.
     if (((timestamps_ms ^ first_ms) & (timestamps_ms ^ time_deltas)) < 0).any():
         raise DecodeError(OVERFLOW)
     return RecordColumns(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
@@ -127,6 +131,7 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
 
     Most lengths have one or two bytes and are read inline.
     """
+    # Before the loop: a header of 61 bytes may claim two billion records.
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
     heads: list[int] = []
@@ -143,6 +148,7 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
             shift += 7
             if shift > 35:
                 raise DecodeError("a varint that does not end")
+        # In zigzag, odd numbers are negative.
         if size & 1:
             raise DecodeError("a record of less than no bytes")
         at += size >> 1

@@ -135,6 +135,7 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     if api is None:
         raise DecodeError(f"a request has API key {key}, which is unknown here")
     if version not in api.versions:
+        # KIP-511: a client sends ApiVersions before it knows which version the broker supports.
         if key == API_VERSIONS:
             return DecodedRequest(api, version, correlation_id, "", None)
         raise DecodeError(

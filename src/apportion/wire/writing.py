@@ -104,6 +104,7 @@ class _Writer(CodecFunctionBuilder):
 
     def absent(self, field: Field, source: str) -> None:
         """Refuse a value other than the default in a field that this version does not have."""
+        # As in Kafka: to leave the value out in silence would change what the message means.
         if not field.ignorable:
             self.append_unflushed(
                 f"if {self.differs(field, source)}: raise Malformed('this version has no "
@@ -127,6 +128,8 @@ class _Writer(CodecFunctionBuilder):
             return f"{source} is not None"
         if not field.default and not field.is_nullable(self.version):
             return source
+        # `is not` first: most fields are at the very object that is their default, and need no
+        # comparison.
         default = self.bind(field.default)
         return f"{source} is not {default} and {source} != {default}"
 
@@ -252,6 +255,7 @@ class _Writer(CodecFunctionBuilder):
             return
         tags, outer = self.fresh_name("t"), self.sink
         self.add(f"{tags} = []")
+        # KIP-482: tagged fields are written in the order of their tags.
         for field in sorted(known, key=lambda field: field.tag or 0):
             parts, body, value = (
                 self.fresh_name("w"),
@@ -262,6 +266,7 @@ class _Writer(CodecFunctionBuilder):
                 self.inside_field(field.name),
                 self.block(f"if {self.must_write_tagged(field, value)}:"),
             ):
+                # Apart from the rest, because a tagged field begins with its size.
                 self.sink = self.fresh_name("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)

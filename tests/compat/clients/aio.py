@@ -1,16 +1,21 @@
 """aiokafka as a driven client; its loop runs while it reads, which is nearly always."""
 
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from lines import READ_S, play
 
 from apportion.adapters import aiokafka as adapted
 
-ASSIGNORS = {
+if TYPE_CHECKING:
+    from tests.compat.clients.lines import READ_S, Share, play
+else:  # a script: its own directory is on the path
+    from lines import READ_S, play
+
+ASSIGNORS: dict[str, tuple[Any, Any]] = {
     **{
         kind.name: (AIOKafkaConsumer, lambda kind=kind: kind)
         for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
@@ -20,16 +25,16 @@ ASSIGNORS = {
 }
 
 
-class Client(ConsumerRebalanceListener):
+class Client(ConsumerRebalanceListener):  # type: ignore[misc]
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish, share):
+    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
         self.wish, self.share = wish, share
-        self.consumer = None
-        self.run = asyncio.new_event_loop().run_until_complete
+        self.consumer: Any = None
+        self.run: Any = asyncio.new_event_loop().run_until_complete
 
-    def produce(self, partitions):
-        async def send():
+    def produce(self, partitions: list[int]) -> Any:
+        async def send() -> list[tuple[int, int]]:
             async with AIOKafkaProducer(bootstrap_servers=self.wish["bootstrap"]) as producer:
                 waits = [
                     await producer.send(self.wish["topic"], b"x", partition=partition)
@@ -39,8 +44,8 @@ class Client(ConsumerRebalanceListener):
 
         return self.run(send())
 
-    def join(self):
-        async def start():
+    def join(self) -> None:
+        async def start() -> Any:
             kind, assignor = ASSIGNORS[self.wish["strategy"]]
             consumer = kind(
                 bootstrap_servers=self.wish["bootstrap"],
@@ -59,19 +64,19 @@ class Client(ConsumerRebalanceListener):
 
         self.consumer = self.run(start())
 
-    def on_partitions_assigned(self, assigned):
+    def on_partitions_assigned(self, assigned: Any) -> None:
         self.share.given(place.partition for place in assigned)
 
-    def on_partitions_revoked(self, revoked):
+    def on_partitions_revoked(self, revoked: Any) -> None:
         self.share.taken(place.partition for place in revoked)
 
-    def read(self):
+    def read(self) -> list[tuple[int, int]]:
         found = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
         return [
             (record.partition, record.offset) for records in found.values() for record in records
         ]
 
-    def commit(self, places):
+    def commit(self, places: dict[int, int]) -> None:
         self.run(
             self.consumer.commit(
                 {
@@ -81,7 +86,7 @@ class Client(ConsumerRebalanceListener):
             )
         )
 
-    def leave(self):
+    def leave(self) -> None:
         self.run(self.consumer.stop())
 
 

@@ -1,7 +1,13 @@
 """confluent-kafka as a driven client."""
 
+from typing import TYPE_CHECKING, Any
+
 from confluent_kafka import Consumer, Producer, TopicPartition
-from lines import READ_S, play
+
+if TYPE_CHECKING:
+    from tests.compat.clients.lines import READ_S, Share, play
+else:  # a script: its own directory is on the path
+    from lines import READ_S, play
 
 INCREMENTAL = ("cooperative-sticky", "consumer")
 
@@ -9,12 +15,12 @@ INCREMENTAL = ("cooperative-sticky", "consumer")
 class Client:
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish, share):
+    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
         self.wish, self.share = wish, share
-        self.consumer = None
+        self.consumer: Any = None
 
-    def produce(self, partitions):
-        sent = []
+    def produce(self, partitions: list[int]) -> list[tuple[int, int]]:
+        sent: list[Any] = []
         producer = Producer({"bootstrap.servers": self.wish["bootstrap"]})
         for partition in partitions:
             producer.produce(
@@ -28,7 +34,7 @@ class Client:
         assert producer.flush(20) == 0
         return sent
 
-    def join(self):
+    def join(self) -> None:
         config = {
             "bootstrap.servers": self.wish["bootstrap"],
             "group.id": self.wish["group"],
@@ -49,25 +55,25 @@ class Client:
             [self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked
         )
 
-    def assigned(self, consumer, places):
+    def assigned(self, consumer: Any, places: Any) -> None:
         (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(
             places
         )
         self.share.given(place.partition for place in places)
 
-    def revoked(self, consumer, places):
+    def revoked(self, consumer: Any, places: Any) -> None:
         if self.wish["strategy"] in INCREMENTAL:
             consumer.incremental_unassign(places)
         else:
             consumer.unassign()
         self.share.taken(place.partition for place in places)
 
-    def read(self):
+    def read(self) -> list[tuple[int, int]]:
         messages = self.consumer.consume(100, READ_S)
         assert [message.error() for message in messages if message.error()] == []
         return [(message.partition(), message.offset()) for message in messages]
 
-    def commit(self, places):
+    def commit(self, places: dict[int, int]) -> None:
         offsets = [
             TopicPartition(self.wish["topic"], partition, offset)
             for partition, offset in places.items()
@@ -75,7 +81,7 @@ class Client:
         done = self.consumer.commit(offsets=offsets, asynchronous=False)
         assert [place.error for place in done if place.error] == []
 
-    def leave(self):
+    def leave(self) -> None:
         self.consumer.close()
 
 

@@ -1,10 +1,11 @@
 """kafka-python as a driven client."""
 
+from typing import TYPE_CHECKING, Any
+
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from lines import READ_S, play
 
 from apportion.adapters import kafka_python as adapted
 from kafka import (
@@ -15,12 +16,17 @@ from kafka import (
     TopicPartition,
 )
 
+if TYPE_CHECKING:
+    from tests.compat.clients.lines import READ_S, Share, play
+else:  # a script: its own directory is on the path
+    from lines import READ_S, play
+
 JOIN_S = 5
 """How long a poll may last while it joins. What a join brings when its poll has ended, 3.0.12
 forgets, and joins again or never.
 """
 
-ASSIGNORS = {
+ASSIGNORS: dict[str, tuple[Any, Any]] = {
     **{
         kind.name: (KafkaConsumer, kind)
         for kind in (
@@ -35,24 +41,26 @@ ASSIGNORS = {
 }
 
 
-class Client(ConsumerRebalanceListener):
+class Client(ConsumerRebalanceListener):  # type: ignore[misc]
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish, share):
+    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
         self.wish, self.share = wish, share
-        self.consumer = None
+        self.consumer: Any = None
 
-    def produce(self, partitions):
+    def produce(self, partitions: list[int]) -> list[tuple[int, int]]:
         producer = KafkaProducer(bootstrap_servers=self.wish["bootstrap"])
         waits = [
             producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions
         ]
         producer.flush(20)
-        sent = [(done.partition, done.offset) for done in (each.get(20) for each in waits)]
+        sent: list[tuple[int, int]] = [
+            (done.partition, done.offset) for done in (each.get(20) for each in waits)
+        ]
         producer.close()
         return sent
 
-    def join(self):
+    def join(self) -> None:
         kind, assignor = ASSIGNORS[self.wish["strategy"]]
         self.consumer = kind(
             bootstrap_servers=self.wish["bootstrap"],
@@ -70,22 +78,22 @@ class Client(ConsumerRebalanceListener):
         # a leader that does not know it yet would soon join again
         self.consumer.partitions_for_topic(self.wish["topic"])
 
-    def on_partitions_assigned(self, assigned):
+    def on_partitions_assigned(self, assigned: Any) -> None:
         self.share.given(place.partition for place in assigned)
 
-    def on_partitions_revoked(self, revoked):
+    def on_partitions_revoked(self, revoked: Any) -> None:
         self.share.taken(place.partition for place in revoked)
 
-    def on_partitions_lost(self, lost):
+    def on_partitions_lost(self, lost: Any) -> None:
         self.share.taken(place.partition for place in lost)
 
-    def read(self):
+    def read(self) -> list[tuple[int, int]]:
         found = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
         return [
             (record.partition, record.offset) for records in found.values() for record in records
         ]
 
-    def commit(self, places):
+    def commit(self, places: dict[int, int]) -> None:
         topic = self.wish["topic"]
         self.consumer.commit(
             {
@@ -94,7 +102,7 @@ class Client(ConsumerRebalanceListener):
             }
         )
 
-    def leave(self):
+    def leave(self) -> None:
         self.consumer.close()
 
 

@@ -11,13 +11,15 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
+from typing import Any
 
 READ_S = 0.05
 """How long a client may wait for records before its driver looks for an order."""
 
 
-def say(**fact):
+def say(**fact: Any) -> None:
     """The test has been told `fact`."""
     print(json.dumps(fact), flush=True)
 
@@ -25,27 +27,27 @@ def say(**fact):
 class Share:
     """What a member owns and how far it has read there; the test is told of every change."""
 
-    def __init__(self):
-        self.positions = {}
+    def __init__(self) -> None:
+        self.positions: dict[int, int | None] = {}
 
-    def given(self, partitions):
+    def given(self, partitions: Iterable[int]) -> None:
         """The member owns these as well, and has read nothing of them."""
         self.positions |= dict.fromkeys(partitions)
         say(owned=sorted(self.positions))
 
-    def taken(self, partitions):
+    def taken(self, partitions: Iterable[int]) -> None:
         """The member does not own these any more."""
         for partition in partitions:
             self.positions.pop(partition, None)
         say(owned=sorted(self.positions))
 
-    def read(self, partition, offset):
+    def read(self, partition: int, offset: int) -> None:
         """A record has reached the application."""
         if partition in self.positions:
             self.positions[partition] = offset + 1
         say(read=[partition, offset])
 
-    def read_up_to(self):
+    def read_up_to(self) -> dict[int, int]:
         """{partition: next offset}, for the partitions of which something was read."""
         return {
             partition: place
@@ -54,20 +56,21 @@ class Share:
         }
 
 
-def listen(orders):
+def listen(orders: SimpleQueue[dict[str, Any]]) -> None:
     """Orders are queued as they come. When nobody is left to give any, this process is gone."""
     for line in sys.stdin:
         orders.put(json.loads(line))
     os._exit(1)
 
 
-def play(kind):
+def play(kind: Callable[[dict[str, Any], Share], Any]) -> None:
     """The client `kind(wish, share)` has done what it was told, up to its leave; the wish is the
     program's argument.
 
     It has produce(partitions) -> places, join(), read() -> places, commit({partition: next offset})
     and leave().
     """
+    orders: SimpleQueue[dict[str, Any]]
     orders, share = SimpleQueue(), Share()
     threading.Thread(target=listen, args=(orders,), daemon=True).start()
     client = kind(json.loads(sys.argv[1]), share)

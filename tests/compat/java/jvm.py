@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from apportion.testing.kafka import KafkaMissing, jars_of, java_program
 from tests.compat.java.story import Actor
@@ -34,11 +35,11 @@ ASSIGNORS = {
 }
 
 
-def classpath_in(directory, sources=(SOURCE,), pom=POM):
+def classpath_in(directory: Path, sources: tuple[Path, ...] = (SOURCE,), pom: Path = POM) -> str:
     """The classpath with the compiled `sources` and the jars that they need. Raises
     KafkaMissing.
     """
-    compiler = Path(java_program()).with_name("javac")
+    compiler: Any = Path(java_program()).with_name("javac")
     compiler = str(compiler) if compiler.exists() else shutil.which("javac")
     if not compiler:
         raise KafkaMissing(
@@ -55,7 +56,7 @@ def classpath_in(directory, sources=(SOURCE,), pom=POM):
     return f"{directory}{os.pathsep}{jars}"
 
 
-def classic(*assignors, **more):
+def classic(*assignors: str, **more: Any) -> dict[str, int | str]:
     """The properties of a classic member; `group_instance_id="a"` stands for
     group.instance.id=a.
     """
@@ -70,7 +71,7 @@ def classic(*assignors, **more):
     }
 
 
-def modern(**more):
+def modern(**more: Any) -> dict[str, int | str]:
     """The properties of a member that speaks the consumer protocol; the broker sets its
     timeouts.
     """
@@ -82,7 +83,7 @@ def modern(**more):
     return {**mine, "group.protocol": "consumer", **dotted(more)}
 
 
-def dotted(options):
+def dotted(options: dict[str, int | str]) -> dict[str, int | str]:
     return {name.replace("_", "."): value for name, value in options.items()}
 
 
@@ -91,12 +92,12 @@ class Program:
     it.
     """
 
-    def __init__(self, command, directory, name):
+    def __init__(self, command: list[str], directory: Path, name: str) -> None:
         self.path = directory / f"{name}.jsonl"
         self.errors = directory / f"{name}.err"
-        self.actors = []
+        self.actors: list[Actor] = []
         with self.path.open("wb") as out, self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
+            self.process: Any = subprocess.Popen(
                 [java_program(), *command],
                 stdin=subprocess.PIPE,
                 stdout=out,
@@ -104,12 +105,12 @@ class Program:
                 text=True,
             )
 
-    def tell(self, order):
+    def tell(self, order: dict[str, Any]) -> None:
         """The order is on its way."""
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
-    def crash(self):
+    def crash(self) -> None:
         """SIGKILL: nobody leaves, nothing is committed."""
         self.process.kill()
         self.process.wait()
@@ -117,7 +118,7 @@ class Program:
         for actor in self.actors:
             actor.crashed()
 
-    def end(self):
+    def end(self) -> None:
         """Everybody has left, and the process has ended by itself."""
         if self.process.returncode is None:
             self.process.stdin.close()
@@ -130,10 +131,12 @@ class Program:
 class Jvm(Program):
     """Members and producers of Kafka's own client."""
 
-    def __init__(self, classpath, directory, name):
+    def __init__(self, classpath: str, directory: Path, name: str) -> None:
         super().__init__([*JVM, "-cp", classpath, "Members"], directory, name)
 
-    def join(self, name, bootstrap, group, topics, config):
+    def join(
+        self, name: str, bootstrap: str, group: str, topics: list[str], config: dict[str, int | str]
+    ) -> Actor:
         """A member that reads `topics` and commits after every poll."""
         fixed = {
             "bootstrap.servers": bootstrap,
@@ -144,7 +147,9 @@ class Jvm(Program):
         fixed |= {"enable.auto.commit": "false"}
         return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
 
-    def produce(self, name, bootstrap, topic, count, pause_ms=0):
+    def produce(
+        self, name: str, bootstrap: str, topic: str, count: int, pause_ms: int = 0
+    ) -> Actor:
         """A producer of `count` records, -1: until it is told to leave; `produced` is what it says
         at its end.
         """
@@ -160,7 +165,7 @@ class Jvm(Program):
             },
         )
 
-    def remove(self, name, bootstrap, group, instance):
+    def remove(self, name: str, bootstrap: str, group: str, instance: str) -> Actor:
         """An admin that takes a static member out of its group, whether it is there or not."""
         order = {
             "do": "remove",
@@ -170,7 +175,7 @@ class Jvm(Program):
         }
         return self._actor(name, order)
 
-    def _actor(self, name, order):
+    def _actor(self, name: str, order: dict[str, Any]) -> Actor:
         actor = Actor(name, self.path, lambda: self.tell({"do": "leave", "name": name}))
         self.tell({**order, "name": name})
         self.actors.append(actor)

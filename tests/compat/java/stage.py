@@ -1,10 +1,12 @@
 """A topic and a group of their own on a broker, for one test."""
 
 import itertools
+from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.compat.java.story import until
+from tests.compat.java.jvm import Jvm
+from tests.compat.java.story import Actor, until
 
 NUMBERS = itertools.count(1)
 
@@ -14,7 +16,7 @@ class Stage:
     `produce`.
     """
 
-    def __init__(self, bootstrap, resident, partitions):
+    def __init__(self, bootstrap: str, resident: Jvm, partitions: int) -> None:
         number = next(NUMBERS)
         self.topic, self.group = f"t{number}", f"g{number}"
         self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
@@ -24,14 +26,14 @@ class Stage:
             {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none"}
         )
         self.admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result(20)
-        self.sent = []
+        self.sent: list[tuple[str, int, int]] = []
         self._bootstrap, self._resident = bootstrap, resident
 
-    def join(self, jvm, name, config):
+    def join(self, jvm: Jvm, name: str, config: dict[str, int | str]) -> Actor:
         """A member of the group in `jvm`."""
         return jvm.join(f"{self.group} {name}", self._bootstrap, self.group, [self.topic], config)
 
-    def produce(self, count):
+    def produce(self, count: int) -> None:
         """Java's producer has sent so many records more."""
         name = f"{self.group} writer {len(self.sent)}"
         writer = self._resident.produce(name, self._bootstrap, self.topic, count)
@@ -39,25 +41,25 @@ class Stage:
         assert len(writer.records) == count
         self.sent += writer.records
 
-    def flow(self, pause_ms):
+    def flow(self, pause_ms: int) -> Actor:
         """A producer that goes on until it is told to leave; then it has `records`."""
         return self._resident.produce(
             f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms
         )
 
-    def remove(self, instance):
+    def remove(self, instance: str) -> None:
         """Java's admin has taken the static member out of the group."""
         admin = self._resident.remove(
             f"{self.group} remover of {instance}", self._bootstrap, self.group, instance
         )
         until(lambda: admin.told("closed"), f"{instance} is removed")
 
-    def grow(self, partitions):
+    def grow(self, partitions: int) -> None:
         """The topic has so many partitions."""
         self.admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(20)
         self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
 
-    def described(self):
+    def described(self) -> tuple[Any, str, int]:
         """What an admin is told of the group: its type, its state and how many members it has."""
         found = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
         return found.type, found.state.name, len(found.members)

@@ -8,6 +8,9 @@ are those of `Members.java`.
 import json
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
 
 DEADLINE_SECONDS = 40
 GIVING = ("revoked", "lost", "crashed")
@@ -16,17 +19,17 @@ GIVING = ("revoked", "lost", "crashed")
 class Actor:
     """A member or a producer, as its lines in `path` tell it; `leave` asks it to end."""
 
-    def __init__(self, name, path, leave):
+    def __init__(self, name: str, path: Path, leave: Callable[[], object]) -> None:
         self.name = name
         self._path = path
         self._ask_to_leave = leave
         self._read_to = 0
-        self._events = []
-        self._crash = []
+        self._events: list[dict[str, Any]] = []
+        self._crash: list[dict[str, Any]] = []
         self._may_fail = False
 
     @property
-    def events(self):
+    def events(self) -> list[dict[str, Any]]:
         """Everything told so far, in order."""
         with self._path.open("rb") as lines:
             lines.seek(self._read_to)
@@ -41,42 +44,42 @@ class Actor:
         assert failures == [] or self._may_fail, f"{self.name} failed: {failures}"
         return self._events + self._crash
 
-    def told(self, *kinds):
+    def told(self, *kinds: str) -> list[dict[str, Any]]:
         """The events of these kinds."""
         return [each for each in self.events if each["event"] in kinds]
 
     @property
-    def owned(self):
+    def owned(self) -> list[str]:
         """The partitions that the member owns, as it told last."""
         return next((each["owned"] for each in reversed(self.events) if "owned" in each), [])
 
     @property
-    def generation(self):
+    def generation(self) -> int:
         """The generation (or epoch) that it told last; -1 before the first."""
         return next(
             (each["generation"] for each in reversed(self.events) if "generation" in each), -1
         )
 
     @property
-    def records(self):
+    def records(self) -> list[tuple[str, int, int]]:
         """What it has read or produced, in order."""
         return [
             tuple(record) for each in self.told("read", "produced") for record in each["records"]
         ]
 
-    def leave(self):
+    def leave(self) -> Self:
         """It has closed itself in order, if it had not before."""
         self._ask_to_leave()
         until(lambda: self.told("closed"), f"{self.name} has closed")
         return self
 
-    def fails(self):
+    def fails(self) -> Any:
         """It has ended with an error, which is given."""
         self._may_fail = True
         until(lambda: self.told("failed"), f"{self.name} has failed")
         return self.told("failed")[0]["why"]
 
-    def crashed(self):
+    def crashed(self) -> None:
         """Its process was killed just now."""
         self._crash = [
             {
@@ -89,7 +92,11 @@ class Actor:
         ]
 
 
-def until(condition, what, within_s=DEADLINE_SECONDS):
+def until(
+    condition: Callable[..., object],
+    what: str | Callable[[], str],
+    within_s: int = DEADLINE_SECONDS,
+) -> float:
     """`condition` has come true; how many seconds that took."""
     start = time.monotonic()
     while not condition():
@@ -100,7 +107,7 @@ def until(condition, what, within_s=DEADLINE_SECONDS):
     return time.monotonic() - start
 
 
-def shared_by(partitions, *actors):
+def shared_by(partitions: list[str], *actors: Actor) -> bool:
     """True when these own all partitions, each of them once and nobody more than one above
     another.
     """
@@ -112,7 +119,7 @@ def shared_by(partitions, *actors):
     )
 
 
-def settled(partitions, *actors):
+def settled(partitions: list[str], *actors: Actor) -> float:
     """These have come to share all partitions; how many seconds that took."""
     return until(
         lambda: shared_by(partitions, *actors),
@@ -123,7 +130,7 @@ def settled(partitions, *actors):
     )
 
 
-def timeline(actors):
+def timeline(actors: list[Actor]) -> list[dict[str, Any]]:
     """Every event of everybody in order of time; within one millisecond what gives a partition up
     stands first.
     """
@@ -133,12 +140,14 @@ def timeline(actors):
     )
 
 
-def quarrels(actors):
+def quarrels(actors: list[Actor]) -> list[tuple[str, str, str]]:
     """The moments at which two owned the same partition: (partition, who had it, who got it).
 
     Who is told later that it has lost the partition did not own it any more: the group had put it
     out, and may not wait for it.
     """
+    owner: dict[str, str]
+    found: dict[tuple[str, str], str]
     owner, found = {}, {}
     for each in timeline(actors):
         for name in each.get("partitions", ()):
@@ -154,10 +163,12 @@ def quarrels(actors):
     return [(*key, other) for key, other in found.items()]
 
 
-def vacancies_ms(actors, since=0, to=float("inf")):
+def vacancies_ms(actors: list[Actor], since: float = 0, to: float = float("inf")) -> dict[str, int]:
     """For each partition that was owned once, the longest time between `since` and `to` (ms) that
     nobody owned it.
     """
+    left: dict[str, float]
+    longest: defaultdict[str, int]
     left, longest = {}, defaultdict(int)
     for each in timeline(actors):
         if each["event"] in GIVING:
@@ -170,19 +181,21 @@ def vacancies_ms(actors, since=0, to=float("inf")):
     return dict(longest)
 
 
-def committed_by(actors):
+def committed_by(actors: list[Actor]) -> dict[tuple[str, int], int]:
     """The newest offset that one of them told to have committed, for each (topic, partition)."""
-    newest = {}
+    newest: dict[tuple[str, int], int] = {}
     for each in timeline(actors):
         if each["event"] == "committed":
             newest |= {(topic, partition): offset for topic, partition, offset in each["offsets"]}
     return newest
 
 
-def unexplained_repeats(actors):
+def unexplained_repeats(actors: list[Actor]) -> list[tuple[tuple[Any, ...], str]]:
     """Records that somebody read after a member had told that it committed past them: (record, who
     read it).
     """
+    committed: defaultdict[tuple[str, int], int]
+    found: list[tuple[tuple[Any, ...], str]]
     committed, found = defaultdict(int), []
     for each in timeline(actors):
         if each["event"] == "committed":
@@ -197,11 +210,11 @@ def unexplained_repeats(actors):
     return found
 
 
-def all_read(records, actors):
+def all_read(records: list[tuple[str, int, int]], actors: list[Actor]) -> float:
     """Each of `records` has been read by one of them; how many seconds that took."""
     wanted = set(records)
 
-    def missing():
+    def missing() -> set[tuple[str, int, int]]:
         return wanted - {record for actor in actors for record in actor.records}
 
     return until(

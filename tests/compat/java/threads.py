@@ -5,6 +5,9 @@ groups that Java is in too.
 import json
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
 
 import confluent_kafka
 from confluent_kafka import KafkaException
@@ -20,42 +23,42 @@ SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
 class Told:
     """The lines of one member, and whether it shall end."""
 
-    def __init__(self, name, path):
+    def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.stop = threading.Event()
         self._out = path.open("w", buffering=1)
-        self._owned = set()
+        self._owned: set[str] = set()
 
-    def say(self, event, **what):
+    def say(self, event: str, **what: Any) -> None:
         self._out.write(
             json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n"
         )
 
-    def given(self, places):
+    def given(self, places: list[str]) -> None:
         """These partitions have come."""
         self._owned |= set(places)
         self.say("assigned", partitions=sorted(places), owned=sorted(self._owned))
 
-    def taken(self, event, places):
+    def taken(self, event: str, places: list[str]) -> None:
         """These partitions are gone."""
         self._owned -= set(places)
         self.say(event, partitions=sorted(places), owned=sorted(self._owned))
 
-    def read(self, records):
+    def read(self, records: list[tuple[str, int, int]]) -> None:
         """These records have reached the application."""
         if records:
             self.say("read", records=records)
 
-    def close(self):
+    def close(self) -> None:
         """Nothing more will be told."""
         self._out.close()
 
 
-def joined(work, name, directory, *arguments):
+def joined(work: Callable[..., None], name: str, directory: Path, *arguments: str) -> Actor:
     """An Actor whose thread does `work(told, *arguments)`."""
     told = Told(name, directory / f"{name}.jsonl")
 
-    def run():
+    def run() -> None:
         try:
             work(told, *arguments)
             told.say("closed")
@@ -68,7 +71,7 @@ def joined(work, name, directory, *arguments):
     return Actor(name, directory / f"{name}.jsonl", told.stop.set)
 
 
-def librdkafka(told, bootstrap, group, topic, protocol):
+def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str) -> None:
     """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and
     before it gives anything up.
     """
@@ -89,9 +92,9 @@ def librdkafka(told, bootstrap, group, topic, protocol):
             "enable.auto.commit": False,
         }
     )
-    uncommitted = {}
+    uncommitted: dict[tuple[str, int], int] = {}
 
-    def commit():
+    def commit() -> None:
         if uncommitted:
             offsets = [
                 confluent_kafka.TopicPartition(*place, offset)
@@ -107,12 +110,12 @@ def librdkafka(told, bootstrap, group, topic, protocol):
                 )
                 uncommitted.clear()
 
-    def assigned(consumer, places):
+    def assigned(consumer: Any, places: list[Any]) -> None:
         consumer.incremental_assign(places)
         told.given([f"{each.topic}-{each.partition}" for each in places])
 
-    def given_up(event):
-        def give_up(consumer, places):
+    def given_up(event: str) -> Callable[..., None]:
+        def give_up(consumer: Any, places: list[Any]) -> None:
             if event == "revoked":
                 commit()
             for each in places:
@@ -126,26 +129,28 @@ def librdkafka(told, bootstrap, group, topic, protocol):
         [topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost")
     )
     while not told.stop.is_set():
-        messages = [each for each in consumer.consume(500, 0.05) if each.error() is None]
+        messages: list[Any] = [each for each in consumer.consume(500, 0.05) if each.error() is None]
         told.read([(each.topic(), each.partition(), each.offset()) for each in messages])
         uncommitted |= {(each.topic(), each.partition()): each.offset() + 1 for each in messages}
         commit()
     consumer.close()
 
 
-def ours(told, bootstrap, group, topic, protocol):
+def ours(
+    told: Told, bootstrap: str, group: str, topic: str, protocol: Literal["classic", "consumer"]
+) -> None:
     """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka`
     does.
     """
-    classic = {
+    classic: dict[str, Any] = {
         "partition_assignment_strategy": ("cooperative-sticky",),
         "session_timeout_ms": SESSION_MS,
         "heartbeat_interval_ms": HEARTBEAT_MS,
         "metadata_max_age_ms": METADATA_MS,
     }
-    uncommitted = {}
+    uncommitted: dict[tuple[str, int], int] = {}
 
-    def commit():
+    def commit() -> None:
         if uncommitted:
             try:
                 consumer.commit(
@@ -159,8 +164,8 @@ def ours(told, bootstrap, group, topic, protocol):
                 )
                 uncommitted.clear()
 
-    def given_up(event):
-        def give_up(places):
+    def given_up(event: str) -> Callable[..., None]:
+        def give_up(places: tuple[Any, ...]) -> None:
             if event == "revoked":
                 commit()
             for each in places:

@@ -6,7 +6,10 @@ import itertools
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -18,6 +21,8 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscriptio
 from demo.flights import flights, message
 from tests.compat.java.story import until
 from tests.compat.streams.ledger import Ledger
+from tests.compat.streams.program import Instance, Streams
+from tests.compat.streams.pythonic import PythonInstance
 
 NUMBERS = itertools.count(1)
 VOCABULARY = ["rain", "wind", "sun", "snow", "hail", "fog", "dew", "frost", "storm", "cloud"]
@@ -26,8 +31,11 @@ PAUSE_S = 0.004
 SETTLED_WITHIN_S = 100
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 
+Records = Iterator[tuple[bytes | None, bytes, list[str]]]
+"""Key, value and words of each record."""
 
-def lines():
+
+def lines() -> Records:
     """Records for the splitter `words`, without end: (key, value, words)."""
     chance = random.Random(1)
     while True:
@@ -35,13 +43,13 @@ def lines():
         yield None, " ".join(words).encode(), words
 
 
-def departures():
+def departures() -> Records:
     """Records for the splitter `flights`: those of the demo, and of each its carrier and hour."""
     for flight in flights():
         yield *message(flight), [f"{flight['carrier']}|{flight['hour']}"]
 
 
-RECORDS = {"words": lines, "flights": departures}
+RECORDS: dict[str, Callable[[], Records]] = {"words": lines, "flights": departures}
 
 
 class Application:
@@ -49,7 +57,7 @@ class Application:
     of its source and in between.
     """
 
-    def __init__(self, bootstrap, splitter, *, sources=4, words=6):
+    def __init__(self, bootstrap: str, splitter: str, *, sources: int = 4, words: int = 6) -> None:
         number = next(NUMBERS)
         self.bootstrap = bootstrap
         self.group = f"counters{number}"
@@ -63,9 +71,9 @@ class Application:
         ]
         self.stateful = [task for task in self.tasks if task[0] == "1"]
         self.words = words
-        self.instances = []
+        self.instances: list[Instance | PythonInstance] = []
         self.ledger = Ledger()
-        self._fixed = {
+        self._fixed: dict[str, Any] = {
             "splitter": splitter,
             "source": self.source,
             "sink": self.sink,
@@ -81,16 +89,16 @@ class Application:
         for each in made.values():
             each.result(20)
 
-    def start(self, program, name, directory, **config):
+    def start(self, program: Streams, name: str, directory: Path, **config: Any) -> Instance:
         """An instance in that process, with its state under `directory`; num_standby_replicas=1
         stands for that property.
         """
-        fixed = {
+        fixed: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "application.id": self.group,
             "client.id": f"{self.group}-{name}",
         }
-        more = {key.replace("_", "."): value for key, value in config.items()}
+        more: dict[str, Any] = {key.replace("_", "."): value for key, value in config.items()}
         fixed |= {"state.dir": str(directory / name), "application.server": f"{name}:1"}
         instance = program.start(
             f"{self.group} {name} {len(self.instances)}", self._fixed, fixed | more
@@ -98,7 +106,7 @@ class Application:
         self.instances.append(instance)
         return instance
 
-    def settled(self, *instances, standbys=0):
+    def settled(self, *instances: Instance | PythonInstance, standbys: int = 0) -> float:
         """These share all tasks: each is active once, and has that many copies elsewhere if it has
         a state. How long that took.
 
@@ -107,7 +115,7 @@ class Application:
         copy may have had to wait for another thread to let go of it.
         """
 
-        def shared():
+        def shared() -> bool:
             if any(each.state != "RUNNING" for each in instances):
                 return False
             sizes = [len(each.active) for each in instances]
@@ -118,7 +126,7 @@ class Application:
                 all(each.standby for each in instances) and self._have_copies(instances, standbys)
             )
 
-        def shown():
+        def shown() -> str:
             told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
             return "\n".join([*told, f"the leader's word: {instances[0].report()}"])
 
@@ -128,7 +136,7 @@ class Application:
             SETTLED_WITHIN_S,
         )
 
-    def _have_copies(self, instances, standbys):
+    def _have_copies(self, instances: tuple[Instance | PythonInstance, ...], standbys: int) -> bool:
         """Whether each task with a state has so many copies, none of them where it is active."""
         hosts = instances[0].report().values()
         wanted = sorted(f"{topic}-{number}" for topic, number in self.partitions_of(self.stateful))
@@ -141,20 +149,20 @@ class Application:
             not set(each["active"]) & set(each["standby"]) for each in hosts
         )
 
-    def partitions_of(self, tasks):
+    def partitions_of(self, tasks: list[str]) -> list[tuple[str, int]]:
         """The (topic, partition) that these tasks read."""
         return [
             (self.source if task.startswith("0_") else self.between, int(task[2:]))
             for task in tasks
         ]
 
-    def feed(self, count):
+    def feed(self, count: int) -> None:
         """So many records more are in the source."""
         with self.flow() as flow:
             until(lambda: flow.sent >= count, f"{count} records are sent")
 
     @contextmanager
-    def flow(self):
+    def flow(self) -> "Iterator[Flow]":
         """Records come one by one from here to the end of the block, and all of them have arrived
         then.
         """
@@ -167,7 +175,7 @@ class Application:
             flow.join(60)
         assert (flow.is_alive(), flow.failed) == (False, [])
 
-    def committed(self):
+    def committed(self) -> dict[tuple[str, int], int]:
         """{(topic, partition): offset} as the group has committed."""
         asked = ConsumerGroupTopicPartitions(self.group)
         found = self._admin.list_consumer_group_offsets([asked])[self.group].result(20)
@@ -177,7 +185,7 @@ class Application:
             if each.offset >= 0
         }
 
-    def bounds(self, topic):
+    def bounds(self, topic: str) -> dict[tuple[str, int], tuple[int, int]]:
         """{(topic, partition): (start, end)} of its logs."""
         with self._reader() as reader:
             return {
@@ -185,23 +193,24 @@ class Application:
                 for place in self._places(topic)
             }
 
-    def spoken(self):
+    def spoken(self) -> dict[str, int]:
         """The version of Kafka Streams' metadata in each instance's subscription, once the group is
         stable.
         """
-        asked = []
+        asked: Any = []
         until(
             lambda: asked.append(self._described()) or asked[-1].group_state == "Stable",
             f"{self.group} is stable",
         )
         found = {}
+        said: Any
         for member in asked[-1].members:
             said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
             name = member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]
             found[name] = int.from_bytes(said.user_data[:4], "big")
         return found
 
-    def _described(self):
+    def _described(self) -> Any:
         cluster = Cluster(self.bootstrap)
         try:
             return cluster.call(
@@ -210,7 +219,7 @@ class Application:
         finally:
             cluster.close()
 
-    def purged(self):
+    def purged(self) -> bool:
         """All that was read in between has been deleted."""
         until(
             lambda: all(start == end for start, end in self.bounds(self.between).values()),
@@ -218,7 +227,7 @@ class Application:
         )
         return True
 
-    def words_of(self, taken):
+    def words_of(self, taken: dict[tuple[str, int], list[int]]) -> set[str]:
         """The places of the words that came of these records: {(topic, partition): offsets}, of the
         source or from in between.
         """
@@ -234,13 +243,13 @@ class Application:
             for number in range(len(self.ledger.words_at(place)))
         } | places
 
-    def counted(self):
+    def counted(self) -> Ledger:
         """Every word of every record has been counted and its count has come to the sink; what was
         counted, told by the ledger.
         """
         with self._following(self.changelog) as changes, self._following(self.sink) as results:
 
-            def done():
+            def done() -> bool:
                 for each in changes():
                     self.ledger.changed(each.key().decode(), each.value().decode())
                 for each in results():
@@ -252,14 +261,14 @@ class Application:
         return self.ledger
 
     @contextmanager
-    def _following(self, topic):
+    def _following(self, topic: str) -> Iterator[Callable[[], list[Any]]]:
         """A function that gives what has come into `topic` since its last call."""
         with self._reader() as reader:
             reader.assign([TopicPartition(*place, 0) for place in self._places(topic)])
             yield lambda: reader.consume(1000, 0.05)
 
     @contextmanager
-    def _reader(self):
+    def _reader(self) -> Iterator[Any]:
         reader = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -273,7 +282,7 @@ class Application:
         finally:
             reader.close()
 
-    def _places(self, topic):
+    def _places(self, topic: str) -> list[tuple[str, int]]:
         return [
             (topic, each) for each in self._admin.list_topics(topic, 10).topics[topic].partitions
         ]
@@ -282,17 +291,17 @@ class Application:
 class Flow(threading.Thread):
     """A producer of records until `stopping`; `sent` is how many the broker has acknowledged."""
 
-    def __init__(self, bootstrap, topic, records, ledger):
+    def __init__(self, bootstrap: str, topic: str, records: Records, ledger: Ledger) -> None:
         super().__init__(daemon=True)
         self.stopping = threading.Event()
         self.sent = 0
-        self.failed = []
+        self.failed: list[Any] = []
         self._topic, self._records, self._ledger = topic, records, ledger
-        self._producer = Producer(
+        self._producer: Any = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1, **QUIET}
         )
 
-    def run(self):
+    def run(self) -> None:
         for key, value, words in self._records:
             self._producer.produce(
                 self._topic,
@@ -305,7 +314,7 @@ class Flow(threading.Thread):
                 break
         self._producer.flush(30)
 
-    def _told(self, error, sent, words):
+    def _told(self, error: Any, sent: Any, words: list[str]) -> None:
         if error is not None:
             self.failed.append(error)
             return
@@ -313,14 +322,14 @@ class Flow(threading.Thread):
         self.sent += 1
 
 
-def repeats(instances):
+def repeats(instances: Sequence[Instance | PythonInstance]) -> dict[tuple[str, int], list[int]]:
     """{(topic, partition): the offsets that were taken more than once, in order}."""
     taken = Counter(
         (topic, partition, offset)
         for each in instances
         for topic, partition, offset, _ in each.took
     )
-    found = {}
+    found: dict[tuple[str, int], list[int]] = {}
     for topic, partition, offset in sorted(place for place, times in taken.items() if times > 1):
         found.setdefault((topic, partition), []).append(offset)
     return found

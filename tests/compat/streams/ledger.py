@@ -6,40 +6,43 @@ crash.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 
 class Ledger:
     """Both sides of one application; it is written by a producer's thread and read by the test."""
 
-    def __init__(self):
-        self._fed = {}  # place of a record -> its words
+    def __init__(self) -> None:
+        self._fed: dict[str, list[str]] = {}  # place of a record -> its words
         self.begin()
 
-    def begin(self):
+    def begin(self) -> None:
         """Nothing was read of the application's results."""
         # word -> (count, place of the word), in the order of the changelog
-        self.changes = defaultdict(list)
-        self.results = defaultdict(list)  # word -> counts, in the order of the sink
+        self.changes: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self.results: defaultdict[str, list[int]] = defaultdict(
+            list
+        )  # word -> counts, in the order of the sink
 
-    def fed(self, place, words):
+    def fed(self, place: str, words: list[str]) -> None:
         """The record at that place has these words."""
         self._fed[place] = words
 
-    def words_at(self, place):
+    def words_at(self, place: str) -> Sequence[str]:
         """The words of the record at that place; none if it is no record of the source."""
         return self._fed.get(place, ())
 
-    def changed(self, word, value):
+    def changed(self, word: str, value: str) -> None:
         """The changelog has that value."""
         count, place = value.split(" ")
         self.changes[word].append((int(count), place))
 
-    def came(self, word, count):
+    def came(self, word: str, count: int) -> None:
         """The sink has that count."""
         self.results[word].append(count)
 
     @property
-    def wanted(self):
+    def wanted(self) -> dict[str, set[str]]:
         """{word: the places where it stands in the source}."""
         wanted = defaultdict(set)
         for place, words in list(self._fed.items()):
@@ -48,21 +51,21 @@ class Ledger:
         return dict(wanted)
 
     @property
-    def is_done(self):
+    def is_done(self) -> bool:
         """Every word that was fed is counted, and the sink has the last count."""
         return not self._uncounted() and all(
             word in self.results and self.results[word][-1] == changes[-1][0]
             for word, changes in self.changes.items()
         )
 
-    def missing(self):
+    def missing(self) -> str:
         """In words, what is not there yet."""
         return (
             f"all is counted: {sum(map(len, self._uncounted().values()))} of {len(self._fed)} "
             "records' words are not"
         )
 
-    def _uncounted(self):
+    def _uncounted(self) -> dict[str, set[str]]:
         left = {
             word: places - {place for _, place in self.changes[word]}
             for word, places in self.wanted.items()
@@ -70,12 +73,12 @@ class Ledger:
         return {word: places for word, places in left.items() if places}
 
     @property
-    def counts(self):
+    def counts(self) -> dict[str, int]:
         """{word: its count}, as the changelog ends."""
         return {word: changes[-1][0] for word, changes in self.changes.items()}
 
     @property
-    def gaps(self):
+    def gaps(self) -> list[tuple[str, int, int]]:
         """[(word, count before, count)] where a count is not one more than the one before it:
         something was forgotten.
         """
@@ -89,12 +92,12 @@ class Ledger:
         ]
 
     @property
-    def repeated(self):
+    def repeated(self) -> dict[str, int]:
         """{place of a word: how many times more than once it was counted}."""
         times = Counter(place for changes in self.changes.values() for _, place in changes)
         return {place: count - 1 for place, count in times.items() if count > 1}
 
-    def agrees(self):
+    def agrees(self) -> bool:
         """Each count is the number of its words in the source, and of those that were counted
         again; nothing else was counted.
         """

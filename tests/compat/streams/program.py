@@ -7,6 +7,7 @@ to know what is right to count.
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tests.compat.java.jvm import Program, classpath_in
 from tests.compat.java.story import Actor, until
@@ -62,7 +63,7 @@ for its session.
 """
 
 
-def streams_in(directory, release):
+def streams_in(directory: Path, release: str) -> str:
     """The classpath with the program compiled against that release of Kafka Streams. Raises
     KafkaMissing.
     """
@@ -75,7 +76,9 @@ def streams_in(directory, release):
 class Streams(Program):
     """One process with instances of applications."""
 
-    def __init__(self, classpath, directory, name, log_level=None):
+    def __init__(
+        self, classpath: str, directory: Path, name: str, log_level: str | None = None
+    ) -> None:
         level = log_level or os.environ.get("APPORTION_COMPAT_LOG", "warn")
         command = [
             *JVM,
@@ -87,14 +90,16 @@ class Streams(Program):
         super().__init__(command, directory, name)
         self._heard = 0
 
-    def start(self, name, fixed, config):
+    def start(
+        self, name: str, fixed: dict[str, int | str], config: dict[str, int | str]
+    ) -> "Instance":
         """An instance. fixed: the rest of the order, as `Counters.java` says."""
         instance = Instance(name, self)
         self.tell({"do": "start", "name": name, **fixed, "config": QUICK | config})
         self.actors.append(instance)
         return instance
 
-    def complaints(self):
+    def complaints(self) -> list[str]:
         """Every error that Kafka's code has told of since the last call, and each warning that is
         the broker's doing.
         """
@@ -106,45 +111,45 @@ class Streams(Program):
 class Instance(Actor):
     """One instance of an application, as it tells of itself."""
 
-    def __init__(self, name, program):
+    def __init__(self, name: str, program: Streams) -> None:
         super().__init__(name, program.path, lambda: self.close(leave=True))
         self.program = program
 
     @property
-    def state(self):
+    def state(self) -> str:
         """RUNNING, REBALANCING, ...; "" before the first."""
         return next((each["is"] for each in reversed(self.told("state"))), "")
 
     @property
-    def threads(self):
+    def threads(self) -> dict[str, dict[str, str | list[str]]]:
         """{thread: state, active, standby}, as told last."""
         return next((each["threads"] for each in reversed(self.told("tasks"))), {})
 
     @property
-    def active(self):
+    def active(self) -> list[str]:
         """The tasks that it works on, in order."""
         return sorted(task for thread in self.threads.values() for task in thread["active"])
 
     @property
-    def standby(self):
+    def standby(self) -> list[str]:
         """The tasks of which it keeps a copy, in order."""
         return sorted(task for thread in self.threads.values() for task in thread["standby"])
 
     @property
-    def took(self):
+    def took(self) -> list[tuple[str, int, int, str]]:
         """(topic, partition, offset, place) of each record that it began to process, in order."""
         return [
             (each["topic"], each["partition"], each["offset"], each["place"])
             for each in self.told("took")
         ]
 
-    def close(self, *, leave):
+    def close(self, *, leave: bool) -> None:
         """It ends in order; with `leave` its members leave their group, else that finds out by a
         timeout.
         """
         self.program.tell({"do": "close", "name": self.name, "leave": leave})
 
-    def report(self):
+    def report(self) -> Any:
         """{host: active, standby}: the partitions of each instance, as the leader has told this
         one.
         """
@@ -153,6 +158,6 @@ class Instance(Actor):
         until(lambda: len(self.told("report")) > before, f"{self.name} reports")
         return self.told("report")[-1]["hosts"]
 
-    def crashed(self):
+    def crashed(self) -> None:
         """Its process was killed just now."""
         self._crash = [{"name": self.name, "event": "crashed"}]

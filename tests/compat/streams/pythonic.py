@@ -8,6 +8,7 @@ over.
 
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
@@ -19,6 +20,9 @@ from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
 
+if TYPE_CHECKING:
+    from tests.compat.streams.application import Application
+
 COUNTING = 1  # the subtopology with the store
 
 
@@ -27,45 +31,45 @@ class PythonInstance(threading.Thread):
     it cannot go on.
     """
 
-    def __init__(self, application, name, **options):
+    def __init__(self, application: "Application", name: str, **options: Any) -> None:
         super().__init__(name=f"{application.group} {name}", daemon=True)
-        self.took = []
+        self.took: list[tuple[str, int, int, str]] = []
         self.share = TaskShare()
-        self.failed = None
+        self.failed: str | None = None
         self._application = application
         self._options = options
-        self._stores = {}  # number of the task -> word -> count
+        self._stores: dict[int, dict[bytes, int]] = {}  # number of the task -> word -> count
         self._stopping = threading.Event()
 
     @property
-    def state(self):
+    def state(self) -> str:
         """RUNNING while it is a member, as `Counters` says."""
         return "RUNNING" if self.failed is None else f"failed: {self.failed}"
 
     @property
-    def active(self):
+    def active(self) -> list[str]:
         """The tasks that it works on, in order."""
         return sorted(map(str, self.share.active))
 
     @property
-    def standby(self):
+    def standby(self) -> list[str]:
         """It keeps no copies of what others run."""
         return []
 
-    def report(self):
+    def report(self) -> dict[str, Any]:
         """It answers no queries, so it has not heard who does."""
         return {}
 
-    def leave(self):
+    def leave(self) -> None:
         """It is out of its group, with everything committed."""
         self._stopping.set()
         self.join(60)
         assert (self.is_alive(), self.failed) == (False, None)
 
-    def run(self):
+    def run(self) -> None:
         """See the class."""
         application = self._application
-        topology = [
+        topology: list[Any] = [
             {"sources": [application.source], "repartition_sinks": [application.between]},
             {
                 "repartition_sources": [
@@ -83,7 +87,7 @@ class PythonInstance(threading.Thread):
             }
         )
         self._cluster = Cluster(application.bootstrap)
-        options = {
+        options: dict[str, Any] = {
             "acceptable_recovery_lag": 2**63 - 1,
             "session_timeout_ms": 6_000,
             "heartbeat_interval_ms": 300,
@@ -109,7 +113,7 @@ class PythonInstance(threading.Thread):
             self.share = TaskShare()
             self._cluster.close()
 
-    def _save(self):
+    def _save(self) -> None:
         """Everything that was read is worked off, its results are on the broker, and the group
         knows.
         """
@@ -118,34 +122,35 @@ class PythonInstance(threading.Thread):
         with suppress(Refused):
             self._consumer.commit()
 
-    def _take_over(self, share):
+    def _take_over(self, share: TaskShare) -> None:
         """The stores of new tasks are as their changelogs say."""
         for task in share.active:
             if task.subtopology == COUNTING and task not in self.share.active:
                 self._stores[task.partition] = self._restored(task)
         self.share = share
 
-    def _restored(self, task: TaskId):
-        topic = self._cluster.topics([self._application.changelog], fresh=True).named(
+    def _restored(self, task: TaskId) -> dict[bytes, int]:
+        topic: Any = self._cluster.topics([self._application.changelog], fresh=True).named(
             self._application.changelog
         )
         place = TopicIdPartition(topic.name, topic.id, task.partition)
         start, end = (
             self._cluster.list_offsets([place], when)[place] for when in (EARLIEST, LATEST)
         )
-        store = {}
+        store: dict[bytes, int] = {}
+        record: Any
         for batch in self._cluster.fetch_range(place, start, end):
             for record in decode_batch(batch):
                 store[record.key] = int(record.value.split(b" ")[0])
         return store
 
-    def _split(self, task, record):
+    def _split(self, task: TaskId, record: Any) -> None:
         place = f"{record.topic}-{record.partition}@{record.offset}"
         self.took.append((record.topic, record.partition, record.offset, place))
         for number, word in enumerate(record.value.decode().split(" ")):
             self._produce(self._application.between, word, f"{place}#{number}".encode())
 
-    def _count(self, task, record):
+    def _count(self, task: TaskId, record: Any) -> None:
         self.took.append((record.topic, record.partition, record.offset, record.value.decode()))
         store = self._stores[task.partition]
         store[record.key] = count = store.get(record.key, 0) + 1
@@ -157,6 +162,6 @@ class PythonInstance(threading.Thread):
         )
         self._produce(self._application.sink, record.key, count.to_bytes(8, "big"))
 
-    def _produce(self, topic, key, value, **where):
+    def _produce(self, topic: str, key: bytes | str, value: bytes, **where: Any) -> None:
         self._producer.produce(topic, value, key, **where)
         self._producer.poll(0)

@@ -9,7 +9,11 @@ arithmetic on what a `Wire` and the instances have told; times are s of the wall
 
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from tests.compat.streams.wire import Said
 
 LOST_PLACE = {"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"}
 """The answers at which a member gives everything up without a commit and joins anew."""
@@ -41,7 +45,7 @@ class Replay:
     last: int
 
 
-def replays_of(instances):
+def replays_of(instances: Sequence[Any]) -> list[Replay]:
     """Return the replays of an application's instances, in order of time."""
     takes = defaultdict(list)
     for each in instances:
@@ -55,10 +59,12 @@ def replays_of(instances):
     return sorted(found, key=lambda each: each.first.at_s)
 
 
-def replays_in(place, takes):
+def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
     """Yield the replays of one partition: each goes on for as long as offsets follow each other and
     had been taken before.
     """
+    seen: dict[int, Take]
+    replay: Any
     seen, replay = {}, None
     for take in sorted(takes, key=lambda each: each.at_s):
         before = seen.get(take.offset)
@@ -73,7 +79,7 @@ def replays_in(place, takes):
         yield replay
 
 
-def commits_of(said, place):
+def commits_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
     """Return the commits of that partition that were stored, or may have been as nobody was told,
     in order of their answers.
     """
@@ -83,7 +89,7 @@ def commits_of(said, place):
     ]
 
 
-def fetches_of(said, place):
+def fetches_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
     """Return the answers that say what is committed for that partition, in order."""
     return [
         each
@@ -92,13 +98,14 @@ def fetches_of(said, place):
     ]
 
 
-def lost_commits(said):
+def lost_commits(said: list[Said]) -> list[str]:
     """Return in words each answer of OffsetFetch that does not have the newest commit that had been
     acknowledged before.
 
     A commit that nobody was told of, or that was under way meanwhile, may be there or not.
     """
     found = []
+    fetch: Any
     for fetch in (each for each in said if each.api == "OffsetFetch" and each.answer is not None):
         for place, offset in fetch.answer["offsets"].items():
             before = [each for each in commits_of(said, place) if each.asked_s < fetch.answered_s]
@@ -122,7 +129,7 @@ def lost_commits(said):
     return found
 
 
-def lost_generations(said, kills):
+def lost_generations(said: list[Said], kills: list[float]) -> list[str]:
     """Return in words each answer by which a member lost its place though its generation had its
     assignment before a kill.
 
@@ -131,7 +138,7 @@ def lost_generations(said, kills):
     found = []
     for each in (each for each in said if each.codes & LOST_PLACE and "generation" in each.asked):
         killed_s = max((at_s for at_s in kills if at_s <= each.answered_s), default=0)
-        mine = [
+        mine: list[Any] = [
             other for other in said if group_of(other) == group_of(each) and other.codes == {"NONE"}
         ]
         synced = {
@@ -152,12 +159,12 @@ def lost_generations(said, kills):
     return found
 
 
-def group_of(said):
+def group_of(said: Said) -> str:
     """Return the group of a request of an application's member."""
     return said.client.partition("-")[0]
 
 
-def losses_between(said, client, since_s, to_s):
+def losses_between(said: list[Said], client: str, since_s: float, to_s: float) -> list[Said]:
     """Return the answers by which the instance's member was told between these times that it has
     lost its place.
     """
@@ -170,13 +177,13 @@ def losses_between(said, client, since_s, to_s):
     ]
 
 
-def unexplained(said, replay):
+def unexplained(said: list[Said], replay: Replay) -> list[str]:
     """Return in words what speaks against this: the replay begins at the last commit, because the
     member lost its place.
     """
     to_s = replay.first.at_s + TICK_S
     found = []
-    fetched = [
+    fetched: list[Any] = [
         each
         for each in fetches_of(said, replay.place)
         if each.answered_s <= to_s and each.asked_s >= replay.before.at_s
@@ -190,7 +197,7 @@ def unexplained(said, replay):
     return found
 
 
-def story(said, marks, replay):
+def story(said: list[Said], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
     commits, fetches = commits_of(said, replay.place), fetches_of(said, replay.place)
@@ -222,6 +229,6 @@ def story(said, marks, replay):
     return [f"{clock(at_s)} {what}" for at_s, what in sorted(told)]
 
 
-def clock(at_s):
+def clock(at_s: float) -> str:
     """Return the time of day with its milliseconds."""
     return f"{time.strftime('%H:%M:%S', time.gmtime(at_s))}.{int(at_s * 1000) % 1000:03d}"

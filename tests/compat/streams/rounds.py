@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,8 +41,10 @@ from apportion.testing.kafka import RealKafka, free_ports, jars_of
 from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
 from tests.compat.java.story import until
 from tests.compat.streams.application import Application
-from tests.compat.streams.program import Streams, streams_in
+from tests.compat.streams.ledger import Ledger
+from tests.compat.streams.program import Instance, Streams, streams_in
 from tests.compat.streams.replays import (
+    Replay,
     clock,
     lost_commits,
     lost_generations,
@@ -49,7 +52,7 @@ from tests.compat.streams.replays import (
     story,
     unexplained,
 )
-from tests.compat.streams.wire import Wire
+from tests.compat.streams.wire import Said, Wire
 
 KILLS = 2
 KILLED = "is killed"
@@ -72,32 +75,34 @@ class Stage:
     befell the broker).
     """
 
-    broker: Any
+    broker: RealKafka | Served
     wire: Wire
     marks: list[tuple[float, str]] = field(default_factory=list)
 
     @property
-    def bootstrap(self):
+    def bootstrap(self) -> str:
         """Return where clients connect."""
         return f"127.0.0.1:{self.wire.port}"
 
     @property
-    def kills(self):
+    def kills(self) -> list[float]:
         """Return when it was killed."""
         return [at_s for at_s, what in self.marks if what == KILLED]
 
-    def kill(self):
+    def kill(self) -> None:
         """Kill it with SIGKILL."""
         self.marks.append((time.time(), KILLED))
         self.broker.kill()
 
-    def start(self):
+    def start(self) -> None:
         """Start it again on what it had stored, and wait until it answers."""
         self.broker.start()
         self.marks.append((time.time(), "has started"))
 
     @contextmanager
-    def killed_when(self, condition, after_s=0.0):
+    def killed_when(
+        self, condition: Callable[[Said], bool], after_s: float = 0.0
+    ) -> Iterator[None]:
         """Kill it at the first answer for which `condition` holds, or so long after; the block does
         what leads there.
 
@@ -105,7 +110,7 @@ class Stage:
         """
         met, lock = threading.Event(), threading.Lock()
 
-        def meet(said):
+        def meet(said: Said) -> None:
             with lock:
                 if not met.is_set() and condition(said):
                     if not after_s:
@@ -122,11 +127,12 @@ class Stage:
 
 
 @contextmanager
-def staged(kind, directory):
+def staged(kind: str, directory: Path) -> Iterator[Stage]:
     """Run a broker, "ours" or "kafka", behind a proxy until the end of the block."""
     front, back = free_ports(2)
     wire = Wire(front)
     wire.start()
+    broker: RealKafka | Served
     settings = [*MODULE_SETTINGS, f"advertised.listeners=PLAINTEXT://127.0.0.1:{front}"]
     if kind == "kafka":
         with RealKafka(
@@ -143,12 +149,12 @@ def staged(kind, directory):
         broker.kill()
 
 
-def is_joined(said):
+def is_joined(said: Said) -> bool:
     """Return whether a member is told of its new generation."""
     return said.api == "JoinGroup" and said.codes == {"NONE"}
 
 
-def is_led(said):
+def is_led(said: Any) -> bool:
     """Return whether that member is the leader, so that nobody has an assignment yet."""
     return is_joined(said) and said.answer["leader"] == said.answer["member"]
 
@@ -158,12 +164,14 @@ class Scene:
     of a kind.
     """
 
-    def __init__(self, stage, streams, directory, chance):
+    def __init__(
+        self, stage: Stage, streams: Streams, directory: Path, chance: random.Random
+    ) -> None:
         self.stage, self.streams, self.directory, self.chance = stage, streams, directory, chance
         self.application = Application(stage.bootstrap, "words")
 
     @property
-    def said(self):
+    def said(self) -> list[Said]:
         """Return what was said about its group."""
         return [
             each
@@ -171,13 +179,13 @@ class Scene:
             if each.client.startswith(f"{self.application.group}-")
         ]
 
-    def start(self, name):
+    def start(self, name: str) -> Instance:
         """Start another instance."""
         return self.application.start(
             self.streams, name, self.directory, session_timeout_ms=SESSION_MS
         )
 
-    def play(self, moment):
+    def play(self, moment: str) -> Ledger:
         """Play it to its end, at which all is counted; return the ledger."""
         with self.application.flow() as flow:
             for name in ("one", "two"):
@@ -196,7 +204,7 @@ class Scene:
             self.settled()
         return self.application.counted()
 
-    def kill(self, moment, number):
+    def kill(self, moment: str, number: int) -> None:
         """Kill the broker at that moment."""
         if moment == "chance":
             time.sleep(self.chance.uniform(0, 1))
@@ -209,17 +217,17 @@ class Scene:
         ):
             self.start(("three", "four")[number])
 
-    def settled(self):
+    def settled(self) -> None:
         """Wait until the instances share all tasks."""
         self.application.settled(*self.application.instances)
 
-    def end(self):
+    def end(self) -> None:
         """Let every instance leave."""
         for each in self.application.instances:
             each.leave()
 
 
-def log_between(path, client, since_s, to_s):
+def log_between(path: Path, client: str, since_s: float, to_s: float) -> list[str]:
     """Return the lines of a JVM's log of that client between these times that may be about a
     replay.
     """
@@ -234,7 +242,7 @@ def log_between(path, client, since_s, to_s):
     return lines
 
 
-def told(scene, replay):
+def told(scene: Scene, replay: Replay) -> list[str]:
     """Return the story of a replay, and what the JVM's log has of the same time."""
     lines = story(scene.said, scene.stage.marks, replay)
     lines += log_between(
@@ -258,7 +266,14 @@ class Figures:
     faults: list[str] = field(default_factory=list)
 
 
-def play_round(options, directory, streams, chance, number, figures):
+def play_round(
+    options: argparse.Namespace,
+    directory: Path,
+    streams: Streams,
+    chance: random.Random,
+    number: int,
+    figures: Figures,
+) -> None:
     """Play one round, print it, and count it."""
     begun = time.monotonic()
     with staged(options.broker, directory) as stage:
@@ -299,7 +314,7 @@ def play_round(options, directory, streams, chance, number, figures):
         (options.out / f"{options.broker}-{options.moment}-{number}.txt").write_text(text)
 
 
-def arguments():
+def arguments() -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -316,7 +331,7 @@ def arguments():
     return parser.parse_args()
 
 
-def play_rounds(options, directory):
+def play_rounds(options: argparse.Namespace, directory: Path) -> Figures:
     """Play all rounds, each with a JVM of its own; return their figures."""
     classes = directory / "classes"
     classes.mkdir()
@@ -333,7 +348,7 @@ def play_rounds(options, directory):
     return figures
 
 
-def main():
+def main() -> int:
     """Play the rounds, print the figures, and return the exit code."""
     options = arguments()
     if options.out:

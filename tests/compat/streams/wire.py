@@ -7,10 +7,14 @@ and nothing else. What they mean is for others: see `replays.py`.
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from apportion.errors import Code
+from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from apportion.wire.messages.offset_fetch import OffsetFetchResponse
+from apportion.wire.messages.produce import ProduceResponse
 from apportion.wire.table import APIS, decode_request, decode_response
 from tests.kafka.golden.proxy import Asked, RecordingProxy
 
@@ -30,7 +34,7 @@ class Said:
     asked_s: float
     answered_s: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         waited = (
             "never answered"
             if self.answer is None
@@ -40,17 +44,17 @@ class Said:
         return f"{self.client} {self.api} {self.asked}: {waited}".replace(f"{self.client}-", "")
 
     @property
-    def refusals(self):
+    def refusals(self) -> set[str]:
         """Return the errors of the answer."""
         return self.codes - {"NONE"}
 
     @property
-    def codes(self):
+    def codes(self) -> set[str]:
         """Return the errors of the answer, with NONE; empty without an answer."""
         return set() if self.answer is None else self.answer["codes"]
 
     @property
-    def is_steady(self):
+    def is_steady(self) -> bool:
         """Return whether it is only one of many that went well."""
         return self.api in ("Produce", "Heartbeat", "FindCoordinator") and self.codes == {"NONE"}
 
@@ -62,11 +66,11 @@ class Wire(RecordingProxy):
     `upstream_port` is where the broker listens, and may be set later.
     """
 
-    def __init__(self, port):
+    def __init__(self, port: int) -> None:
         super().__init__(0, port)
-        self.said = []
-        self.meet = lambda said: None
-        self._names = {}  # id of a topic -> its name
+        self.said: list[Said] = []
+        self.meet: Callable[[Said], None] = lambda said: None
+        self._names: dict[bytes, str] = {}  # id of a topic -> its name
         self._lock = threading.Lock()
 
     def answered(self, asked: Asked, response: bytes) -> None:
@@ -77,7 +81,7 @@ class Wire(RecordingProxy):
         """Keep it without an answer."""
         self._keep(asked, None)
 
-    def _keep(self, asked, response):
+    def _keep(self, asked: Asked, response: bytes | None) -> None:
         api = APIS.get(int.from_bytes(asked.frame[:2], "big"))
         if api is None or api.name not in ASKED | {"Metadata": None}:
             return
@@ -98,16 +102,16 @@ class Wire(RecordingProxy):
                 self.said.append(kept)
         self.meet(kept)
 
-    def _name(self, topic):
+    def _name(self, topic: Any) -> Any:
         return topic.name or self._names.get(topic.topic_id, topic.topic_id.hex())
 
 
-def name_of(code):
+def name_of(code: int) -> str:
     """Return the name of an error."""
     return Code(code).name
 
 
-def asked_commit(body, name):
+def asked_commit(body: OffsetCommitRequest, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return who commits what."""
     offsets = {
         (name(topic), each.partition_index): each.committed_offset
@@ -122,7 +126,7 @@ def asked_commit(body, name):
     }
 
 
-def answered_commit(body, name):
+def answered_commit(body: OffsetCommitResponse, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return what became of each offset."""
     by_place = {
         (name(topic), each.partition_index): name_of(each.error_code)
@@ -132,9 +136,9 @@ def answered_commit(body, name):
     return {"codes": set(by_place.values()), "by_place": by_place}
 
 
-def answered_fetch(body, name):
+def answered_fetch(body: OffsetFetchResponse, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return the offsets that the groups have committed; -1 where none."""
-    topics = [*body.topics, *(topic for group in body.groups for topic in group.topics)]
+    topics: list[Any] = [*body.topics, *(topic for group in body.groups for topic in group.topics)]
     places = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
     errors = {
         body.error_code,
@@ -145,12 +149,12 @@ def answered_fetch(body, name):
     return {"codes": {name_of(each) for each in errors}, "offsets": offsets}
 
 
-def name_in(name, topic):
+def name_in(name: Callable[[Any], str], topic: Any) -> str:
     """Return the topic's name; topics of version 7 and before have no id."""
     return name(topic) if hasattr(topic, "topic_id") else topic.name
 
 
-def one_code(**facts):
+def one_code(**facts: str) -> Callable[[Any, Any], dict[str, Any]]:
     """Return a function that tells an answer with one error, and these of its fields under names of
     their own.
     """
@@ -160,7 +164,7 @@ def one_code(**facts):
     }
 
 
-def of_member(**facts):
+def of_member(**facts: str) -> Callable[[Any, Any], dict[str, Any]]:
     """Return a function that tells a request of a member, and these of its fields under names of
     their own.
     """
@@ -170,7 +174,7 @@ def of_member(**facts):
     }
 
 
-def answered_produce(body, name):
+def answered_produce(body: ProduceResponse, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return what was not stored, and why."""
     parts = [(name(topic), each) for topic in body.responses for each in topic.partition_responses]
     wrong = {
@@ -179,7 +183,9 @@ def answered_produce(body, name):
     return {"codes": {name_of(each.error_code) for _, each in parts}, "by_place": wrong}
 
 
-ASKED = {
+InWords = Callable[[Any, Callable[[Any], str]], dict[str, Any]]
+"""Tells a body in plain words; its second argument names the topic of a part."""
+ASKED: dict[str, InWords] = {
     "OffsetCommit": asked_commit,
     "OffsetFetch": lambda body, name: {
         "groups": [each.group_id for each in body.groups] or [body.group_id]
@@ -192,7 +198,7 @@ ASKED = {
     "Produce": lambda body, name: {"topics": sorted(name(topic) for topic in body.topic_data)},
     "InitProducerId": lambda body, name: {"producer_id": body.producer_id},
 }
-ANSWER = {
+ANSWER: dict[str, InWords] = {
     "OffsetCommit": answered_commit,
     "OffsetFetch": answered_fetch,
     "JoinGroup": one_code(generation="generation_id", member="member_id", leader="leader"),

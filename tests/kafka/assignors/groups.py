@@ -54,7 +54,7 @@ def any_members(
         if racks
         else [None]
     )
-    members = {}
+    members: dict[str, Subscription] = {}
     for name, instance_id in zip(NAMES, random.sample(STATIC, len(STATIC)), strict=True):
         if random.random() < 0.6 or not members:
             topics = (

@@ -2,6 +2,8 @@
 way that the protocol has.
 """
 
+from typing import Any
+
 from tests.kafka.differential.author import EXPRESSION, FOREVER_MS, NAMED_TWICE, NEWCOMER, Author
 from tests.kafka.differential.steps import (
     EMPTY,
@@ -151,8 +153,8 @@ def bad_join(author: Author) -> Step | None:
     base = joining(author, NEWCOMER, None, author.rng.choice((0, 1)))
     if base.version == 0 and wrong.get("member_id") == "":
         return None  # that is a good join: the coordinator makes the id
-    said = {name: getattr(base, name) for name in Beat.__slots__} | wrong
-    return Beat(**said)  # type: ignore[arg-type]
+    said = {name: getattr(base, name) for name in Beat.__slots__} | wrong  # type: ignore[attr-defined]
+    return Beat(**said)
 
 
 def bad_epoch(author: Author) -> Step | None:
@@ -197,7 +199,7 @@ def wrong_instance(author: Author) -> Step | None:
 
 def wrong_words(author: Author) -> Step | None:
     """A field that no group could grant."""
-    said = author.rng.choice(
+    said: dict[str, Any] = author.rng.choice(
         (
             {"assignor": "sticky"},
             {"rack": ""},

@@ -2,6 +2,8 @@
 users.
 """
 
+from typing import Any
+
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
 from tests.kafka.differential.mixed_author import (
@@ -112,7 +114,7 @@ def is_beginning_anew(seen: Difference) -> bool:
     return is_join and seen.path[-1] == "epoch" and seen.ours > seen.theirs == FIRST_EPOCH
 
 
-def is_a_group_of_nothing(seen: Difference) -> bool:
+def is_a_group_of_nothing(seen: Difference) -> Any:
     """A group that is only on Kafka, because something was refused to it or deleted from it."""
     if isinstance(seen.step, Forget) and seen.path[-1] == "partitions":
         return seen.ours == {}

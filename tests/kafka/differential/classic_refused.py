@@ -131,7 +131,7 @@ def bad_pulse(author: ClassicAuthor) -> Step | None:
     rng, actor = author.rng, author.choose(*Phase)
     if actor is None:
         return None
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"generation": actor.generation + rng.choice((-1, 1, 7))},
         {"generation": -1},
         {"member_id": rng.choice(("ghost", ""))},

@@ -105,7 +105,7 @@ def leave(side: Side, step: steps.Leave) -> Plain:
                 LeaveGroupRequest(group_id=step.group, member_id=ids[0]), step.version
             ).error_code
         }
-    members = tuple(
+    members: tuple[Any, ...] = tuple(
         MemberIdentity(
             member_id=each,
             group_instance_id=instance,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
@@ -23,7 +24,7 @@ HEARD_WITHIN_S = 30
 class Difference:
     """One place of one answer where the brokers do not say the same."""
 
-    step: Step
+    step: Any  # a Step, or a Case of the wrong requests
     path: tuple[str, ...]
     ours: Plain
     theirs: Plain
@@ -141,7 +142,7 @@ def differences(
 
 
 @contextmanager
-def side_by_side(kafka: RealKafka, **settings: object) -> Iterator[tuple[Side, Side]]:
+def side_by_side(kafka: RealKafka, **settings: Any) -> Iterator[tuple[Side, Side]]:
     """Our broker with these settings and the real one, with the topics that scripts share."""
     with EmbeddedBroker(**settings) as broker:
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
@@ -169,7 +170,7 @@ def make_pool(ours: Side, theirs: Side) -> None:
 
 def share_of_one(side: Side, topic: str) -> int:
     """How many partitions a member that is alone in its group is given."""
-    said = {
+    said: dict[str, Any] = {
         "rebalance_timeout_ms": 10_000,
         "subscribed_topic_names": (topic,),
         "topic_partitions": (),

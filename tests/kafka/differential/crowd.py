@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -240,7 +240,7 @@ class Crowd:
         self.listen()
         return moved
 
-    def moderns(self) -> dict:
+    def moderns(self) -> dict[str, Any]:
         """What members of the consumer protocol believe, by letter."""
         return {
             letter: belief

@@ -43,7 +43,7 @@ class MixedAuthor:
         self.topics = self.rng.choice(WANTS)
         self.side = side
         self.is_at_rest = True
-        self.is_led_by = None
+        self.is_led_by: str | None = None
         self.kind = ""
         self.kinds: set[str] = set()
         """What the group has been since it was last at rest."""

@@ -201,7 +201,7 @@ def probe_join(author: MixedAuthor) -> Step | None:
     rng, client = author.rng, probed(author)
     if client is None:
         return None
-    good = (("range", client.subscription()),)
+    good: Any = (("range", client.subscription()),)
     wrong: list[dict[str, Any]] = [
         {"kind": "other"},
         {"protocols": ()},
@@ -242,7 +242,7 @@ def probe_beat(author: MixedAuthor) -> Step | None:
         return None
     if CONVERT in author.moderns():
         return None
-    said = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
+    said: dict[str, Any] = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
     return Beat(
         author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **said
     )

@@ -63,7 +63,7 @@ def fetch(start: int, min_bytes: int = 1, **facts: Any) -> Make:
             FetchPartition(partition=index, fetch_offset=start, partition_max_bytes=1_000_000)
             for index in (0, 1)
         )
-        topics = (FetchTopic(topic=TWICE, topic_id=twice, partitions=wanted),)
+        topics: Any = (FetchTopic(topic=TWICE, topic_id=twice, partitions=wanted),)
         return FetchRequest(
             **{"max_wait_ms": 300, "min_bytes": min_bytes, "topics": topics} | facts
         )

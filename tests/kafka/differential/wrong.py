@@ -31,7 +31,7 @@ class Case(NamedTuple):
 
     name: str
     version: int
-    request: Callable[[bytes], Any]
+    request: Callable[..., Any]
     topic: str = GOOD
 
 
@@ -56,7 +56,7 @@ def produce(
     topic_id: bytes | None = None,
     partition: int = 0,
     **facts: Any,
-) -> Any:
+) -> Callable[[bytes], Any]:
     """A function of good's id: one batch for one partition."""
 
     def request(good: bytes) -> Any:

@@ -28,7 +28,7 @@ def spoken(*names: str, said: bytes = b"") -> tuple[JoinGroupRequestProtocol, ..
 
 def join(**said: Any) -> Any:
     """A join of one member to a group of its own."""
-    facts = {
+    facts: dict[str, Any] = {
         "session_timeout_ms": SESSION_MS,
         "rebalance_timeout_ms": SESSION_MS,
         "member_id": "",

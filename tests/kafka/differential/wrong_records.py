@@ -146,7 +146,7 @@ def fetches() -> Iterator[Case]:
                 topic=topic, topic_id=good if topic_id is None else topic_id, partitions=(asked,)
             )
             return FetchRequest(
-                **({"max_wait_ms": 10, "min_bytes": 1, "topics": (wanted,)} | (whole or {}))
+                **({"max_wait_ms": 10, "min_bytes": 1, "topics": (wanted,)} | (whole or {}))  # type: ignore[arg-type]
             )
 
         return request

@@ -9,9 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from typing import Any
-
-from proxy import exactly
+from typing import TYPE_CHECKING, Any
 
 from apportion.wire.codec import read, write
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -32,6 +30,11 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
+
+if TYPE_CHECKING:
+    from tests.kafka.golden.proxy import exactly
+else:  # a script: its own directory is on the path
+    from proxy import exactly
 
 KEYS = (11, 12, 13, 14, 15)
 PARTITIONS = 50
@@ -95,7 +98,7 @@ class Peer:
 
     def join(self, **said: Any) -> None:
         """A JoinGroup is on its way."""
-        facts = {
+        facts: dict[str, Any] = {
             "group_id": self.group,
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": REBALANCE_MS,
@@ -133,7 +136,7 @@ class Peer:
     def sync(self, **said: Any) -> None:
         """A SyncGroup is on its way; the leader's says who gets which partition."""
         version = min(self.version, 5)
-        facts = {
+        facts: dict[str, Any] = {
             "group_id": self.group,
             "generation_id": self.generation,
             "member_id": self.member_id,
@@ -153,7 +156,7 @@ class Peer:
     def beat(self, **said: Any) -> None:
         """One Heartbeat was answered."""
         version = min(self.version, 4)
-        facts = {
+        facts: dict[str, Any] = {
             "group_id": self.group,
             "generation_id": self.generation,
             "member_id": self.member_id,
@@ -210,7 +213,7 @@ def prepare(bootstrap: str) -> None:
 
 def classic(bootstrap: str) -> Iterator[str]:
     """Everything below has happened; yields what the broker would not answer."""
-    for version in JoinGroupRequest.__versions__:
+    for version in JoinGroupRequest.__versions__:  # type: ignore[attr-defined]
         for story in (come_and_go, go_wrong, come_back):
             try:
                 story(bootstrap, version)
@@ -333,7 +336,7 @@ def change_kind(bootstrap: str) -> None:
     for peer in (one, two):
         peer.take()
     new = Peer(bootstrap, group, 9)
-    said = {
+    said: dict[str, Any] = {
         "rebalance_timeout_ms": REBALANCE_MS,
         "subscribed_topic_names": (NAME,),
         "topic_partitions": (),

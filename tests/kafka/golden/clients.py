@@ -6,12 +6,16 @@ import asyncio
 import time
 import uuid
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import aiokafka
 import confluent_kafka as ck
 from confluent_kafka import admin as ca
 
 import kafka as kp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def confluent(bootstrap: str) -> str:
@@ -66,9 +70,9 @@ def confluent_produce(bootstrap: str, codec: str) -> None:
     assert producer.flush(30) == 0
 
 
-def confluent_consume(bootstrap: str, members: list[dict], topics: list[str]) -> None:
+def confluent_consume(bootstrap: str, members: list[dict[str, Any]], topics: list[str]) -> None:
     """Members with these settings have joined one after the other, read, committed and left."""
-    group = [
+    group: list[Any] = [
         ck.Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -125,7 +129,7 @@ def confluent_administer(admin: ca.AdminClient) -> None:
     admin.describe_cluster().result(10)
     admin.describe_topics(ck.TopicCollection(["birds"]))["birds"].result(10)
     for done in admin.list_offsets(
-        {ck.TopicPartition("birds", 0): ca.OffsetSpec.latest()}
+        {ck.TopicPartition("birds", 0): ca.OffsetSpec.latest()}  # type: ignore[no-untyped-call]
     ).values():
         done.result(10)
     for done in admin.delete_records(
@@ -153,6 +157,7 @@ def kafka_python(bootstrap: str) -> str:
         read += sum(len(records) for records in consumer.poll(1000).values())
     consumer.commit()
     consumer.close()
+    call: Callable[[], Any]
     for call in (
         lambda: admin.list_groups(),
         lambda: admin.describe_groups(["python", "new"]),

@@ -7,6 +7,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -53,7 +54,7 @@ class RecordingProxy:
     def answered(self, asked: Asked, response: bytes) -> None:
         """Keep one exchange."""
         self.exchanges.append(
-            Exchange(asked.client, *struct.unpack_from(">hh", asked.frame), asked.frame, response)
+            Exchange(asked.client, *struct.unpack_from(">hh", asked.frame), asked.frame, response)  # type: ignore[call-arg]
         )
 
     def unanswered(self, asked: Asked) -> None:
@@ -105,7 +106,7 @@ class RecordingProxy:
         hang_up(near)
 
 
-def frames(connection: socket.socket):
+def frames(connection: socket.socket) -> Iterator[bytes]:
     """The frames of one direction, until it ends."""
     with suppress(OSError, EOFError):
         while True:

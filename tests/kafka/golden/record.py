@@ -14,14 +14,22 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka as ck
-from classic import CHANGES, KEYS, classic, prepare
-from clients import aiokafka_client, confluent, kafka_python
-from proxy import Exchange, RecordingProxy
-from sweep import requests_and_responses, sweep
 
 from apportion.testing.kafka import RealKafka, free_ports, jars_of
+
+if TYPE_CHECKING:
+    from tests.kafka.golden.classic import CHANGES, KEYS, classic, prepare
+    from tests.kafka.golden.clients import aiokafka_client, confluent, kafka_python
+    from tests.kafka.golden.proxy import Exchange, RecordingProxy
+    from tests.kafka.golden.sweep import requests_and_responses, sweep
+else:  # a script: its own directory is on the path
+    from classic import CHANGES, KEYS, classic, prepare
+    from clients import aiokafka_client, confluent, kafka_python
+    from proxy import Exchange, RecordingProxy
+    from sweep import requests_and_responses, sweep
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "wire" / "golden"
@@ -114,7 +122,7 @@ def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[
     kept: dict[tuple[object, ...], dict[str, object]] = {}
     ended = 0
     while ended < len(partitions):
-        message = consumer.poll(30)
+        message: Any = consumer.poll(30)
         assert message is not None
         if message.error():
             ended += 1
@@ -222,4 +230,4 @@ def save(path: Path, head: dict[str, object], name: str, rows: list[dict[str, ob
 
 
 if __name__ == "__main__":
-    sys.exit(main("".join(sys.argv[1:])))
+    sys.exit(main("".join(sys.argv[1:])))  # type: ignore[func-returns-value]

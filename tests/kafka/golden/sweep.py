@@ -7,9 +7,7 @@ import pkgutil
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from proxy import exactly
+from typing import TYPE_CHECKING, Any
 
 import apportion.wire.messages as messages
 from apportion.wire.batch import encode_batch
@@ -37,6 +35,11 @@ from apportion.wire.messages import (
     offset_for_leader_epoch,
     produce,
 )
+
+if TYPE_CHECKING:
+    from tests.kafka.golden.proxy import exactly
+else:  # a script: its own directory is on the path
+    from proxy import exactly
 
 NAME, GROUP, PARTITION = "birds", "sweep", 0
 
@@ -90,7 +93,7 @@ def committed(version: int, topic: bytes) -> Any:
 def fetched_offsets(version: int, topic: bytes) -> Any:
     """What was committed, of one group or of two."""
     if version < 8:
-        asked = (offset_fetch.OffsetFetchRequestTopic(name=NAME, partition_indexes=(0, 1)),)
+        asked: Any = (offset_fetch.OffsetFetchRequestTopic(name=NAME, partition_indexes=(0, 1)),)
         return offset_fetch.OffsetFetchRequest(group_id=GROUP, topics=asked)
     asked = (
         offset_fetch.OffsetFetchRequestTopics(name=NAME, topic_id=topic, partition_indexes=(0, 1)),

@@ -4,6 +4,7 @@ driver of TaskOracle.java.
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class TaskOracle:
     ) -> tuple[TaskAssignment, list[float]]:
         """The same, asked so many times, and the milliseconds that each took."""
         tasks, crew, policy = question
-        rows = zip(
+        rows: Any = zip(
             *(
                 each.tolist()
                 for each in (

@@ -63,6 +63,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
     check_join(turn, group, body)
+    # KIP-394. Unlike a classic group, a consumer group does not remember the id, as in Kafka.
     if not body.member_id and body.group_instance_id is None and request.version >= 4:
         refused = JoinGroupResponse(
             error_code=int(Code.MEMBER_ID_REQUIRED),
@@ -71,6 +72,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
         )
         turn.reply(request.ticket, refused)
         return
+    # `fencing.admit` lets a classic member replace another one, but not under a name that is wrong.
     if body.member_id and body.group_instance_id is not None:
         _checked_member(group, body.member_id, body.group_instance_id)
     result = heartbeat(turn, to_beat(turn, request, subscription_of(body)))
@@ -96,6 +98,7 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.group_full_error(body.group_id, limit)
     saved = group.saved
+    # Nobody runs the protocol here, but a downgrade needs one that all classic members support.
     is_shared = any(
         saved.protocol_counts.get(protocol.name, 0) == saved.classic_member_count
         for protocol in body.protocols
@@ -212,6 +215,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}."
         )
+    # UNREVOKED is meant to be at its old epoch: this response tells the member what to give up.
     if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
@@ -238,6 +242,7 @@ def encode_assignment(
         for topic_id, partitions in group.saved.units.by_topic(units)
         if (topic := topics.with_id(topic_id)) is not None
     ]
+    # A member may not be able to read a newer version than it writes.
     version, _ = consumer_serde.decode(
         ConsumerProtocolSubscription, classic.supported_protocols[0].metadata
     )
@@ -255,7 +260,10 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> No
     group, member, _ = _checked_classic_member(
         turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
     )
+    # Kafka notices new partitions at the next join. Until then no member would read them.
     bump_epoch_if_changed(turn, group, has_changed_subscription=False)
+    # Also with REBALANCE_IN_PROGRESS, as in Kafka: the deadline REJOIN limits a member that does
+    # not join.
     timers.arm_session(turn, group, member)
     code = Code.NONE
     if must_rejoin(turn, group, member):
@@ -303,6 +311,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
             codes.append(Code.NONE)
         except Refused as refusal:  # one of many: the others have their answers
             codes.append(refusal.code)
+    # One new epoch for the whole request, as in Kafka.
     if leaving:
         timers.remove_members(turn, group, *leaving.values())
     turn.reply(request.ticket, _leave_response(request.version, identities, codes))

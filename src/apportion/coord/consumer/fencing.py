@@ -94,6 +94,8 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
 
     If a newer coordinator wrote it, the member must own nothing.
     """
+    # A state that is not understood may mean that the member is giving units up. If it owns
+    # nothing, nothing can be used twice.
     return member.state is not MemberState.UNKNOWN or (owned is not None and not owned)
 
 
@@ -106,6 +108,7 @@ def admit(
     UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
     """
     if group is None:
+        # Only a join makes a group: any other heartbeat is of a member that the group has lost.
         if beat.epoch != JOINING:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
         return AdmittedMember(None, None)

@@ -115,6 +115,7 @@ def replace_static_member(
     current = replace(
         current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking
     )
+    # The old id is fenced from now on; its deadlines must not remove anybody.
     timers.disarm(turn, group, predecessor)
     # The tombstones free the units, the records behind them claim them: one append, so no other
     # member finds them free in between.

@@ -132,6 +132,8 @@ def _advance(
     revoked = {unit: since for unit, since in current.assigned.items() if unit not in target}
     # Revocation comes first: until the member has confirmed it, it stays at its old epoch, and its
     # new units stay unassigned.
+    # Eager classic members own nothing when they join, so for them the revocation ends in this
+    # step.
     if is_still_using(owned, revoked):
         return current.advance(epoch, MemberState.UNREVOKED, kept, revoked)
     missing = [unit for unit in target if unit not in kept]

@@ -167,6 +167,8 @@ class ConsumerGroup:
 
     def subscribes_to(self, topic: str) -> bool:
         """Return whether a member subscribes to `topic`."""
+        # Of all members, also of those that have not been assigned a partition yet: they may be
+        # about to read from the committed offset.
         return topic in self.saved.subscriber_counts
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:

@@ -157,6 +157,8 @@ def _owners(
     ranks = np.repeat(np.arange(len(members), dtype=np.int32), [len(target) for target in targets])
     inside = positions >= 0
     owner[positions[inside]] = ranks[inside]
+    # Partitions that are gone have to leave the saved target too, or each new target would meet
+    # them again.
     is_stale[ranks[~inside]] = True
     return owner, is_stale
 

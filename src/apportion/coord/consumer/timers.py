@@ -25,6 +25,7 @@ def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
     classic = member.metadata.classic_member_metadata
     timeout_ms = (
         turn.settings.group_consumer_session_timeout_ms
+        # KIP-848: the broker sets the timeout of its members. A classic client has sent its own.
         if classic is None
         else classic.session_timeout_ms
     )

@@ -118,6 +118,7 @@ class UnitNumbering:
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """Yield the units as topics with partitions, both ascending."""
         topics: dict[int, list[int]] = {}
+        # Ascending, so that equal assignments make equal records and responses.
         for unit in sorted(units):
             topics.setdefault(unit >> SHIFT, []).append(unit & PARTITION)
         for number, partitions in topics.items():

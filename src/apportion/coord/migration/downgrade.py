@@ -145,6 +145,8 @@ def downgrade(
     )
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
+        # The epoch goes on as the generation: what fenced a member before the downgrade fences it
+        # afterwards.
         generation=group.saved.epoch,
         protocol=protocol,
         leader=leader,
@@ -163,6 +165,7 @@ def downgrade(
     turn.emit(records.classic_group(group_id, value))
     new = turn.ledger.classic_group_or_none(group_id)
     assert new is not None, f"group {group_id} was just made"
+    # As after a load; without a leader this starts the rebalance.
     classic_timers.restore_group(turn, new)
     for remaining in classic_members:
         protocols = tuple(

@@ -155,6 +155,8 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     assignments = last_assignments(group)
     members: list[UpgradedMember] = []
     for member in group.live.members.values():
+        # Kafka keeps the member's order, and refuses its SyncGroup if the generation has another
+        # protocol than its first: INCONSISTENT_GROUP_PROTOCOL, after which clients give up.
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
@@ -271,6 +273,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
     current assignments. If the group is not stable and fully assigned, it is saved without a
     metadata hash, so the joiner causes a new epoch in any case.
     """
+    # The generation goes on as the epoch: the members name it in their next requests.
     group_id, epoch = group.group_id, group.live.generation
     is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
     # The members join again, now as classic members of the consumer group.

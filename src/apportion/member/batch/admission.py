@@ -99,6 +99,7 @@ class GroupAdmission:
         It names the partitions whose committed offset names no sink: the writers report whether
         their sinks have fences of them.
         """
+        # Without a member id, as the query has not joined yet.
         stored = yield from fetch_group_offsets(0)
         empty_ranges = {partition: (end, end) for partition, end in previous.end_offsets().items()}
         self.last_planned = Span(
@@ -168,6 +169,7 @@ class GroupAdmission:
                 f"would be refused: {refused}",
             )
             return previous
+        # Only here: joining takes partitions from other members, which a refused query must not do.
         yield StartMembership()
         self.may_join = True
         return None
@@ -200,6 +202,7 @@ class GroupAdmission:
         """
         self._awaited_sinks = report.sinks if report.adopt else awaited
         yield EndMembership()
+        # The next answer is checked like the first one of a new process.
         self.may_join = False
         return to_ask
 

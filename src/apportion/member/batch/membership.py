@@ -86,6 +86,8 @@ class BatchMembership:
         """
         snapshot: MembershipSnapshot = yield ReadMembership()
         view = snapshot.view
+        # No retry helps, and a source that goes on returning its last span would look idle for
+        # ever.
         if view.state is MembershipState.FATAL:
             raise MembershipFailed(str(view.error))
         if self._partition_counts is None:
@@ -95,6 +97,8 @@ class BatchMembership:
             self.ownership, self.committed = BatchOwnership(view.incarnation, {}), {}
         if view.epoch <= 0 or view.target is None:
             raise NotReady(f"the member has no assignment yet: it {view.state.value}")
+        # The grace of `require_full_assignment` counts from the first assignment of each
+        # incarnation.
         if view.incarnation != self._assigned_since[0]:
             self._assigned_since = view.incarnation, snapshot.read_at_ms
         if is_silent(snapshot, self._session_timeout_ms):
@@ -125,6 +129,7 @@ class BatchMembership:
         Raises NotReady if the coordinator has changed the target meanwhile.
         """
         assert view.target is not None
+        # Before the adoption: if the names cannot be fetched now, nothing has changed yet.
         owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
         if view.target != view.owned:
             # Revoked partitions are dropped here first, and only then acknowledged: if this
@@ -180,6 +185,7 @@ class BatchMembership:
         try:
             yield CommitOffsets(new, self.ownership.incarnation, metadata)
         except Refused as refused:
+            # A deleted topic fails the whole OffsetCommit, so the others are committed without it.
             deleted = (yield from deleted_partitions(new)) if refused.code in TOPIC_DELETED else ()
             if not deleted:
                 raise

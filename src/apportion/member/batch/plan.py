@@ -109,6 +109,7 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}
     gaps: list[Gap] = []
+    # In one order on every machine: the span's JSON text must depend on its content alone.
     for partition in sorted(inputs.logs):
         log = inputs.logs[partition]
         position = known_position(previous, inputs, partition)
@@ -120,6 +121,8 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
             commit_first[partition] = position = _clamp(partition, position, log, gaps)
         positions[partition] = _clamp(partition, position, log, gaps)
     ends = _read_ends(positions, inputs)
+    # Ends and not ranges: a change of ownership alone must change the span, and costs one empty
+    # batch.
     if previous.end_offsets() == ends:
         # The very same value: Spark starts no batch if the offset is unchanged.
         return BatchPlan(previous, commit_first, tuple(gaps))
@@ -181,6 +184,7 @@ def split_limit(
     if sum(lags.values()) <= limit:
         return dict(lags)
     order = list(lags)
+    # By the positions and not by a counter: a replay after a crash plans the same span again.
     first = rotation % len(order)
     lagging = [partition for partition in order[first:] + order[:first] if lags[partition]]
     shares = dict.fromkeys(order, 0)

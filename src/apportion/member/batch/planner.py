@@ -143,6 +143,8 @@ class BatchPlanner:
         if previous.sinks is None and not previous.question_number:
             # The first span, or one of an older format: its sinks are not known.
             return (yield from self._ask_writers(previous, previous, report.rewind))
+        # Before anything is committed or adopted: a query whose sinks are not the group's must
+        # leave no trace in it.
         to_ask = yield from self._admission.check_answer(previous, report)
         if not self._admission.may_join:
             self._forget_membership()
@@ -151,8 +153,13 @@ class BatchPlanner:
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
         plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps))
+        # Before the span is returned: with `latest` an owner that dies before its first commit
+        # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
+        # Only now: an attempt that failed before must rewind again.
         self._rewinds.clear()
+        # Last, so that an attempt that fails at any step above leaves the ownership of the last
+        # span.
         self._membership.record_batch(owned)
         self.planned_incarnation = self.ownership.incarnation
         if plan.span is previous and not previous.question_number:
@@ -181,10 +188,14 @@ class BatchPlanner:
 
     def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[Partitions]:
         """Commit what the batch has read, then adopt the target; return the owned partitions."""
+        # Checked first: a commit as a member that may have been removed is refused, and others may
+        # read the span that it plans.
         view = yield from self._membership.require()
         if not batch.sinks:
             yield from self._check_claims_once_per_epoch(view)
         membership = self._membership
+        # Before the adoption, which frees revoked partitions: their next owner starts at the
+        # committed offset.
         yield from self._commit(
             due_commits(batch.written, self.ownership.partitions, membership.committed)
         )
@@ -194,6 +205,8 @@ class BatchPlanner:
         ):
             # A restarted query: positions of partitions that are still to come would be forgotten.
             yield from membership.require_full_assignment()
+        # A partition may have been revoked because its topic was deleted: then its records are lost
+        # and not moved.
         yield from self._data_loss.check_revoked(batch.span, owned)
         return owned
 
@@ -206,6 +219,8 @@ class BatchPlanner:
             for partition in owned
             if partition in self.ownership.partitions and partition in batch.span.ranges
         )
+        # Also those that were owned in an earlier incarnation: in between, another member may have
+        # read on and committed.
         gained = tuple(partition for partition in owned if partition not in kept)
         committed, unclaimed = yield from self._claim_gained(batch, gained)
         rewinds = {
@@ -215,6 +230,8 @@ class BatchPlanner:
         }
         # A rewind goes to the sink's own fence, so nothing is skipped.
         unclaimed = tuple(partition for partition in unclaimed if partition not in rewinds)
+        # Committed before the plan reads the offsets: a crash now must not skip what the writers
+        # lack.
         yield from self._commit(rewinds)
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
@@ -280,6 +297,8 @@ class BatchPlanner:
         return {
             partition: offset
             for partition, (offset, end) in requested.items()
+            # Past the end of that batch others have read and written, so going back would read it
+            # again for nothing.
             if (newest := committed.get(partition)) is None or newest <= end
         }
 
@@ -300,6 +319,8 @@ class BatchPlanner:
         if not gained:
             return {}, ()
         sinks, written = batch.sinks, batch.written
+        # With the member's own epoch, and after the adoption: the last owner cannot commit any more
+        # by now.
         stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
@@ -320,6 +341,8 @@ class BatchPlanner:
             and partition not in unclaimed
             and (offset := committed[partition]) is not None
         }
+        # Forgotten, so that the next commit of the same offset is sent: it carries the sink's name
+        # this time.
         for partition in unclaimed:
             self._membership.committed.pop(partition, None)
         # Ends of `written` that the group does not have were written by an earlier incarnation or

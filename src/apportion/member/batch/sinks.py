@@ -56,6 +56,7 @@ def sinks_of(metadata: str) -> Sinks | None:
     """Return the sinks that a committed offset's metadata names; None if it is not ours."""
     try:
         value = json.loads(metadata)
+        # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
         sinks = value["sinks"] if isinstance(value, dict) else None
     except (ValueError, KeyError, RecursionError):
         # any client may have committed any text: nested deeply it raises RecursionError
@@ -129,6 +130,7 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
 
     Called by a `Consumer` with the committed offsets of what it is assigned.
     """
+    # One claimed partition is enough: the group belongs to its sink as a whole.
     for partition, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
             f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the "

@@ -163,6 +163,8 @@ def topic_id_bytes(text: str) -> TopicId:
         raw = urlsafe_b64decode(text + "==")
     except ValueError:
         raw = b""
+    # Encoded once more to compare: base64 decodes several texts to the same bytes, and two spans
+    # would differ in text only.
     if len(raw) != 16 or topic_id_text(raw) != text:
         raise SpanError(f"{text!r} is not a topic id (22 characters of base64)")
     return raw

@@ -173,6 +173,7 @@ class Incarnation:
         name = response.protocol_name or ""
         self.follow_up = self._pending_assignment = None
         self.generation = Generation(response.generation_id, name, self._joined_topics)
+        # The coordinator chooses a name that all members offer; another one is a defect.
         if self._settings.assignor_or_none(name) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
@@ -207,6 +208,7 @@ class Incarnation:
         unsubscribed = next(
             (parts.topic for parts in given.partitions if parts.topic not in self.topics), None
         )
+        # Kafka's consumer rejoins at once as well, without applying such an assignment.
         if unsubscribed is not None:
             self.rejoin_reason = f"topic {unsubscribed} was assigned and is not subscribed"
         elif given.partitions or (self.generation.awaits_topic_metadata and self.generation.topics):
@@ -226,6 +228,7 @@ class Incarnation:
         found = tuple(found)
         self._metadata.replace_topics(names, found)
         generation = self.generation
+        # A rejoin that is due reads the metadata again anyway.
         if generation.is_settled:
             return self._check_topics() if self.rejoin_reason is None else []
         if self._pending_assignment is not None:

@@ -156,6 +156,8 @@ def _check_and_encode(
             SyncGroupRequestAssignment(
                 member_id=member, assignment=encode_assignment(given.get(member, Given()))
             )
+            # Every member, also those that the assignor forgot: the Java client takes an assignment
+            # shorter than its version field for an illegal state.
             for member in members
         ),
         has_pending_revocation=checks and has_pending_revocation(members, given),
@@ -188,6 +190,7 @@ def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
     """Return an assignor's exception as Refused, which ends the membership."""
     if isinstance(error, Refused):
         return error
+    # Retrying would call the same code with the same input; the application has to hear of it.
     return Refused(
         Code.INVALID_REQUEST,
         f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",

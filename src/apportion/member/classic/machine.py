@@ -131,6 +131,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # KIP-345: a static member sends no LeaveGroup, so it keeps its partitions until its
         # session expires. Without a member id the coordinator does not know the member.
         is_silent = not self._member_id or (self.settings.instance_id is not None and not for_good)
+        # Looking up a coordinator to leave at would delay the close; the session timeout does the
+        # same work.
         if is_silent or not self._coordinator_known:
             self._finish_leaving(actions, is_confirmed=is_silent)
         else:
@@ -182,12 +184,15 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         silent_ms = now.mono_ms - self._confirmed_at_ms
         self._record_contact(now)
         if isinstance(response, JoinGroupResponse):
+            # Checked before the response is applied, or the owner would be offered partitions
+            # beside those that others may have taken over.
             if self._incarnation.may_have_been_removed(response, silent_ms):
                 self._lose_membership(Code.UNKNOWN_MEMBER_ID, True, actions, now)
             else:
                 self._apply_join(response, actions, now)
             return
         self._backoff.record_success()
+        # A SyncGroup response that arrives after the state was left belongs to an older generation.
         if isinstance(response, SyncGroupResponse) and self.state is MembershipState.SYNCING:
             self._apply_sync(response, actions, now)
 
@@ -197,6 +202,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _rejoin_next_generation(self, request: MemberRequest, now: Instant) -> None:
         """Rejoin after REBALANCE_IN_PROGRESS, keeping what is owned (KIP-429)."""
         self._record_contact(now)
+        # Kafka acts on this code in a heartbeat only while the member is stable: the join that is
+        # due anyway carries the reason.
         if isinstance(request, HeartbeatRequest):
             self._backoff.record_success()
             self._incarnation.rejoin_reason = (
@@ -224,6 +231,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         actions.append(
             Note("warning", f"{self._label()} lost its place in generation {number}: {code.name}")
         )
+        # Before the new incarnation begins: the report names the one in which the partitions were
+        # owned.
         actions.append(self._lost())
         if not keeps_id:
             self._member_id = ""
@@ -235,8 +244,11 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     # a generation
 
     def _apply_join(self, response: JoinGroupResponse, actions: list[Action], now: Instant) -> None:
+        # The coordinator may have replaced the id of a static member (KIP-345).
         self._member_id = response.member_id
         self._heartbeat_at_ms = now.mono_ms + self.settings.heartbeat_interval_ms
+        # Before the response is applied: applying it may fail the member, and FATAL must be the
+        # last state.
         self._enter(MembershipState.SYNCING)
         self._apply(lambda: self._incarnation.apply_join(response), actions, now)
         self._backoff.reset_delay(now)

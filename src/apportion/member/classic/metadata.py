@@ -29,6 +29,7 @@ class TopicMetadataCache:
 
     def replace_topics(self, requested: Iterable[str], found: Iterable[TopicDescription]) -> None:
         """Replace the metadata of `requested` topics; those not in `found` do not exist."""
+        # First remove, then add: a requested topic without an answer was deleted.
         for name in requested:
             self._topics.pop(name, None)
         for topic in found:

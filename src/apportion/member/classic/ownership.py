@@ -37,6 +37,8 @@ class OwnedPartitions:
 
         Other members may wait for them.
         """
+        # Compared with what the leader was told, not with the assignment: the leader acts on the
+        # claim.
         return bool(minus(self.claimed, owned_or_offered(self.owned, self.target)))
 
     @property

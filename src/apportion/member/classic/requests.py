@@ -80,6 +80,8 @@ def join_request(
     reason: why it rejoins, for the coordinator's log (KIP-800). Raises Refused as `user_data_of`
     does.
     """
+    # The generation in which the partitions were assigned, not the present one: KIP-792 lets the
+    # leader see which of two claims is older.
     subscription = Subscription(
         topics, None, owned, owned_generation, settings.rack_id, settings.instance_id
     )
@@ -99,6 +101,7 @@ def join_request(
             )
             for assignor in settings.assignors
         ),
+        # The broker would cut it at the same length.
         reason=None if reason is None else reason[:REASON_CHARS],
     )
 

@@ -89,6 +89,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._enter(MembershipState.ACKNOWLEDGING)
 
     def _leave(self, actions: list[Action], for_good: bool) -> None:
+        # KIP-848: epoch -2 is for static members alone; the coordinator refuses it without an
+        # instance id.
         self._leaves_for_good = for_good or self.settings.instance_id is None
         is_joining = self.state is MembershipState.JOINING
         # Once a join was sent the coordinator may have admitted the member, although it does not
@@ -101,6 +103,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._enter(MembershipState.LEAVING)
 
     def _send_stale_leave(self, actions: list[Action]) -> None:
+        # No lookup just to leave: the owner has stalled, and the session expires without
+        # heartbeats.
         if self._coordinator_known:
             self._enter(MembershipState.LEAVING)
         else:
@@ -112,6 +116,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
     ) -> None:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        # Whatever it says: a leave is sent once and not repeated (KIP-848).
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, is_confirmed=response.error_code == Code.NONE)
             return
@@ -119,6 +124,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         if on_error is Reaction.ACCEPT:
             self._accept(response, actions, now)
             return
+        # The coordinator may not have applied what this heartbeat reported, so the next one says
+        # everything.
         self._heartbeats.require_full()
         code = Code.of(response.error_code)
         why = response.error_message or code.sentence
@@ -153,6 +160,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._interval_ms = response.heartbeat_interval_ms
         if response.assignment is not None:
             target = from_wire(response.assignment.topic_partitions)
+        # Admitted with nothing yet: other members have to release partitions first.
         elif self.state is MembershipState.JOINING:
             target = ()
         else:
@@ -181,6 +189,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         actions: list[Action],
         now: Instant,
     ) -> None:
+        # Lost on the way there or on the way back: only a full heartbeat is right in both cases.
         self._heartbeats.require_full()
         super()._apply_failure(in_flight, why, code, actions, now)
 
@@ -201,6 +210,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         """
         why = f"{self._label()} lost its place at epoch {self._epoch}: {code.name}"
         actions += [Note("warning", why), self._lost()]
+        # Read before the join below resets it.
         was_joining = self._epoch == JOIN
         self._join(now)
         if was_joining:
@@ -212,6 +222,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _join(self, now: Instant) -> None:
         self._enter(MembershipState.JOINING)
         self._reset_membership()
+        # KIP-848: a heartbeat with epoch 0 has to carry every field.
         self._heartbeats.require_full()
         self._error = None
         self._incarnation += 1
@@ -220,6 +231,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _reset_membership(self) -> None:
         self._epoch = JOIN
+        # Epoch 0 requires an empty list of owned partitions.
         self._forget_partitions()
 
     def _forget_partitions(self) -> None:
@@ -248,11 +260,14 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         return self._interval_ms
 
     def _has_sent_leave(self) -> bool:
+        # Leave epochs are the only negative ones, and they are set when the leave is built.
         return self._epoch < 0
 
     def _build_request(self) -> tuple[ConsumerGroupHeartbeatRequest, int]:
         timeout_ms = self.settings.request_timeout_ms
         if self.state is MembershipState.LEAVING:
+            # Leaves first, whatever was to be acknowledged: the coordinator frees all partitions
+            # with it.
             self._epoch = LEAVE_FOR_GOOD if self._leaves_for_good else LEAVE_FOR_NOW
             return leave_request(self.settings, self._epoch), timeout_ms
         if self.state is MembershipState.ACKNOWLEDGING:
@@ -262,5 +277,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 if self._owned == self._target
                 else MembershipState.RECONCILING
             )
+        # Also what was offered and not adopted yet, so that a withdrawn offer is seen to be given
+        # back.
         owned = owned_or_offered(self._owned, self._target)
         return self._heartbeats.build(self._epoch, self._topics, owned), timeout_ms

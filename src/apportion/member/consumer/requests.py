@@ -67,6 +67,8 @@ class HeartbeatBuilder:
             group_id=settings.group_id,
             member_id=settings.member_id,
             member_epoch=epoch,
+            # KIP-848: group, member, epoch and instance id are in every heartbeat; the rest only
+            # when it changed.
             instance_id=settings.instance_id,
             rack_id=settings.rack_id if is_full else None,
             rebalance_timeout_ms=settings.rebalance_timeout_ms if is_full else -1,

@@ -59,6 +59,7 @@ NAME = "stream"
 NEWEST_RELEASE = "4.3"
 
 ENDS = {
+    # VERSION_PROBING (2) is unused by now, so it is not here.
     AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: MemberFailure(
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         "source topics are missing, of {sources}: create them, and start again",
@@ -171,6 +172,8 @@ class StreamsAssignor:
         """
         settings = self.settings
         self._unique = (self._unique + 129) % 256 - 128  # the next int8, after 127 comes -128
+        # The answer is judged by the version of this subscription, though `used` may change before
+        # it comes.
         self._sent_version, self._leads_unfinished = self.used, False
         # versions 1 and 2 have no field for the newest supported version
         supported = -1 if self.used < 3 else settings.release.newest_version
@@ -252,9 +255,13 @@ class StreamsAssignor:
                 "as this topology does"
             )
         try:
+            # `latest` is the simulated release's, so an old leader meets the same versions from the
+            # future as the real one.
             info = decode_subscription(subscription.user_data or b"", latest=release.newest_version)
         except DecodeError as error:
             self.notes.append(f"{member} is assigned nothing: {error}")
+            # Its owned partitions count all the same: they are withheld from the others until it
+            # has released them.
             return ConsumerMetadata(None, owned)
         return ConsumerMetadata(info, owned, subscribes_to_topology=not missing)
 
@@ -286,6 +293,8 @@ class StreamsAssignor:
                 f"{self.settings.release.newest_version}"
             )
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        # Before the versions: an error assignment may be in a version that says nothing about an
+        # upgrade.
         if info.error in ENDS:
             code, why = ENDS[AssignorError(info.error)]
             self.tasks = TaskShare()
@@ -306,6 +315,8 @@ class StreamsAssignor:
             info.active_hosts,
             info.standby_hosts,
         )
+        # Kafka Streams' order: a version change, then an unknown endpoint, then the time that the
+        # leader set.
         if step.rejoin_reason is not None:
             return FollowUp(0, step.rejoin_reason)
         if self._must_announce_endpoint(info):
@@ -323,6 +334,8 @@ class StreamsAssignor:
         """Return whether to rejoin once, as the group does not know this process's endpoint."""
         host = host_or_none(self.settings.endpoint)
         is_unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
+        # Once only: a leader that leaves the endpoint out again would otherwise make this member
+        # rejoin for ever.
         must_announce = is_unknown and not self._has_rejoined_for_endpoint
         self._has_rejoined_for_endpoint = is_unknown
         return must_announce
@@ -341,6 +354,7 @@ def _active_tasks(
     Refused if the counts differ.
     """
     partitions = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
+    # Kafka Streams refuses a mismatch as well: tasks and partitions are paired by position alone.
     if len(partitions) != len(info.active):
         why = (
             f"{len(partitions)} partitions and {len(info.active)} tasks were assigned: each "

@@ -71,6 +71,8 @@ class StreamsMember:
                 # carried by the next JoinGroup; a change alone is no reason to rejoin
                 assignor.offset_sums, assignor.sums_incarnation = offset_sums, incarnation
                 return []
+            # The subscription has no error field before version 9 (KIP-671), so the request would
+            # be lost unnoticed.
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
                 why = (
                     f"the group uses metadata version {assignor.used}, in which no instance can "
@@ -83,6 +85,7 @@ class StreamsMember:
         # before the step: within it the assignor may write user data or assign as the leader
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
+        # Tasks of a lost membership may run elsewhere already, so nobody may read them here.
         if any(isinstance(action, Lost | Left) for action in actions):
             assignor.tasks = TaskShare()
         if any(isinstance(action, Failed | Left) for action in actions):

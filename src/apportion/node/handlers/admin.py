@@ -77,6 +77,7 @@ def _create_topic(
     return CreatableTopicResult(
         name=topic.name,
         error_message=None,
+        # Kafka returns a random id here, of a topic that will never exist.
         topic_id=NO_TOPIC_ID if validate_only else topic.id,
         num_partitions=topic.partitions,
         replication_factor=1,
@@ -208,6 +209,7 @@ def _grow_topic(
         topic = broker.topic_service.topics.named(requested.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+        # As in Kafka, a topic only grows: the records of a partition cannot move to another.
         if requested.count <= topic.partitions:
             raise Refused(
                 Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already"

@@ -88,6 +88,8 @@ def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """
     request: MetadataRequest = arrived.request
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
+    # Version 0 has no null: an empty list asks for all topics there, and for none in later
+    # versions.
     if request.topics is None or (arrived.version == 0 and not request.topics):
         topics = tuple(
             _topic_metadata(broker, topic, operations) for topic in broker.topic_service.topics
@@ -144,6 +146,8 @@ def _requested_topic(
         return _topic_metadata(broker, topic, operations)
     topic = topic_service.topics.named(requested.name)
     if topic is None and fresh is not None:
+        # At once, so that the first response has the topic. Kafka answers
+        # UNKNOWN_TOPIC_OR_PARTITION until it exists, and clients ask again.
         topic = topic_service.auto_create_or_none(requested.name, fresh)
     if topic is not None:
         return _topic_metadata(broker, topic, operations)
@@ -184,6 +188,7 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     Errors: MISMATCHED_ENDPOINT_TYPE for controllers (endpoint type 2), UNSUPPORTED_ENDPOINT_TYPE.
     """
     request: DescribeClusterRequest = arrived.request
+    # KIP-919: a tool that looks for controllers must not take a broker for one.
     if request.endpoint_type != BROKERS:
         code = (
             Code.MISMATCHED_ENDPOINT_TYPE
@@ -223,6 +228,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
         (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"),
     )
     if code is Code.NONE:
+        # As in Kafka, the topic exists as soon as a client looks for a coordinator.
         broker.topic_service.ensure_offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id

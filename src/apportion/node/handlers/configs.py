@@ -55,6 +55,7 @@ def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> Desc
                 config_type=config_type(entry.name)
                 if resource.resource_type == TOPIC
                 else UNKNOWN_TYPE,
+                # No API alters a setting here, so a tool must not offer it.
                 read_only=True,
             )
             for entry in settings

@@ -61,6 +61,7 @@ class RecordDeletion:
             low_watermark = partition.delete_before(
                 partition.high_watermark if requested.offset == HIGH_WATERMARK else requested.offset
             )
+            # A start that a crash took back would show deleted records again (decision 35).
             self.flush_seq = max(self.flush_seq, partition.flush_seq)
         except Refused as refused:
             code = refused.code
@@ -78,6 +79,7 @@ class RecordDeletion:
         if partition is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
         rules = topic_service.rules(partition.topic)
+        # As in Kafka: such a topic promises to keep the last record of each key.
         if rules.is_compacted and not rules.is_deleted:
             raise Refused(Code.POLICY_VIOLATION, f"the cleanup.policy of {name} does not delete")
         return partition

@@ -36,6 +36,7 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
     if request.session_epoch > 0:
         return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
     result = FetchResult(broker, arrived)
+    # Kafka's purgatory: an idle consumer costs one request for each `max_wait_ms`.
     if result.is_complete or request.max_wait_ms <= 0:
         return Answer(result.response)
     broker.delayed_fetches.park(arrived, result.partitions)
@@ -100,15 +101,20 @@ class FetchResult:
         """
         if partition is None:
             return self._error(requested, self._missing_partition_code(topic))
+        # KIP-320: a client that has seen a later leader must not read this log.
         if requested.current_leader_epoch > LEADER_EPOCH:
             return self._error(requested, Code.UNKNOWN_LEADER_EPOCH)
         if requested.last_fetched_epoch > LEADER_EPOCH:
             return self._error(requested, Code.OFFSET_OUT_OF_RANGE)
         limit = min(requested.partition_max_bytes, self._left_bytes)
         try:
+            # At least 1, because at 0 no batch would come, and KIP-74 wants the first one in any
+            # case.
             view = partition.read(requested.fetch_offset, max(limit, 1))
         except Refused as refused:
             return self._error(requested, refused.code)
+        # KIP-74: only the first batch of the response may be too large. Without it a consumer would
+        # ask for that batch for ever.
         if len(view) > limit and self.bytes:
             view = NO_RECORDS
         self.bytes += len(view)

@@ -103,6 +103,7 @@ def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
     """Return the partition. Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH."""
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+    # KIP-320: a client that has seen a later leader must not believe this log.
     if epoch > LEADER_EPOCH:
         raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
     return partition
@@ -119,6 +120,7 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
             Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}"
         )
     if timestamp_ms == LATEST:
+        # Not the end of the log: records that are not on the disk yet may be cut back.
         return partition.high_watermark, -1, LEADER_EPOCH
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return partition.start_offset, -1, LEADER_EPOCH

@@ -60,6 +60,7 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
         )
         for topic in request.topic_data
     )
+    # A producer would take a response for that of a later request.
     if request.acks == 0:
         return Answer(None)
     return Answer(ProduceResponse(responses=topics), produce_append.flush_seq)
@@ -137,12 +138,15 @@ class ProduceAppend:
         rules = self._broker.topic_service.rules(partition.topic)
         header = self._check_batch(rules, view)
         stored = validate_batch(view, header, rules, now_ms=self._now.wall_ms, budget=self._budget)
+        # KIP-98: after a lost response the producer sends the batch again, and must get the first
+        # offset.
         duplicate = partition.producers.duplicate_or_none(header)
         if duplicate is None:
             base_offset = partition.append(stored.batch, stored.header, self._now.wall_ms)
             append_ms = stored.header.max_timestamp_ms
         else:
             base_offset, append_ms = duplicate.base_offset, duplicate.timestamp_ms
+        # For a duplicate, too: the batch that it repeats may not be on the disk yet.
         self.flush_seq = max(self.flush_seq, partition.flush_seq)
         return PartitionProduceResponse(
             index=data.index,
@@ -153,6 +157,8 @@ class ProduceAppend:
 
     def _check_batch(self, rules: TopicRules, view: memoryview) -> BatchHeader:
         """Return the header of the one batch in `view`. Refuses what Kafka refuses to store."""
+        # Byte 16 is the magic in every format, so old ones are recognised before anything else is
+        # read.
         if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
         if (
@@ -168,6 +174,8 @@ class ProduceAppend:
                 f"a batch of {len(view)} bytes where {max_bytes} are allowed",
             )
         try:
+            # CORRUPT_MESSAGE makes a producer send the batch again, which helps if bytes were lost
+            # on the way. A batch with a right CRC would fail for ever, so it gets INVALID_RECORD.
             header = check_producer_batch(view)
         except InconsistentBatch as error:
             raise Refused(Code.INVALID_RECORD, str(error)) from None
@@ -187,10 +195,12 @@ class ProduceAppend:
             )
         if header.is_transactional or self._request.transactional_id is not None:
             raise Refused(Code.INVALID_TXN_STATE, "this broker has no transactions yet")
+        # Kafka stores a producer id without an epoch; nothing could tell its duplicates.
         if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
             raise Refused(
                 Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch"
             )
+        # KIP-110: clients of older versions cannot read it.
         if header.compression == ZSTD and self._version < FIRST_ZSTD_VERSION:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
 

@@ -143,6 +143,7 @@ class RecordProducer(Client):
     def script(self) -> Script:
         """Produce until the faults end."""
         scenario = self.simulation.scenario
+        # Whatever exists of them: the topics are created, deleted and recreated meanwhile.
         names = [topic_name(index) for index in range(scenario.topics)]
         topics: list[Topic] = []
         while self.simulation.now_ms < scenario.duration_ms:

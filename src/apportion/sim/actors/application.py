@@ -92,6 +92,7 @@ class Application(Client):
         """Start a new process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
+        # Connections of their own: a JoinGroup that is held back must not delay a commit.
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
         self.metadata_channel = RequestChannel(self, self.link, self.broker)
         self.member = self._new_member(self.simulation.scenario)
@@ -172,6 +173,7 @@ class Application(Client):
                     self._find_coordinator(action)
                 case FetchMetadata():
                     self._fetch_metadata(action)
+                # Nothing after it counts: the process is over.
                 case Left():
                     self._end_process()
                     return
@@ -186,6 +188,7 @@ class Application(Client):
         if self._awaited is not None and self._awaited[0](self.member):
             _, runner, turn = self._awaited
             self._awaited = None
+            # After the actions were performed, so that the script sees the state that they left.
             runner.resume(turn, True)
 
     def perform_other(self, action: Any) -> None:

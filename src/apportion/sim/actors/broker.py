@@ -95,6 +95,7 @@ class BrokerProcess(SimulatedProcess):
         self.node = Node(self.disk, self.settings, ADDRESS)
         actions = self.node.start(self.now(), self.rng.randbytes(16))
         self.is_listening = not any(type(action) is Flush for action in actions)
+        # Before the actions are performed: what was recovered is checked before anybody can see it.
         self.observer.after_step(None)
         self._perform(actions)
 
@@ -116,6 +117,7 @@ class BrokerProcess(SimulatedProcess):
         self.crashes += 1
         self.end_incarnation()
         self.node, self.is_listening = None, False
+        # Whatever was written and not flushed is gone, perhaps but for a part of the last write.
         self.disk = self.disk.crash(tear_bytes)
         pending, self.pending = self.pending, {}
         self._closed_unanswered.clear()
@@ -133,10 +135,13 @@ class BrokerProcess(SimulatedProcess):
         channel: RequestChannel,
     ) -> None:
         """Take a request that has arrived at the broker's host."""
+        # What was sent before the close may still arrive at a real broker's host; a request of a
+        # closed socket is read by nobody.
         if not connection.is_open:
             return  # closed while the request was on its way
         if connection.broker_incarnation is None:
             connection.broker_incarnation = self.incarnation
+        # The host is down as well, so nobody refuses or resets: the client has its timeout.
         if not self.is_up and self._drops_packets:
             return
         if not self.is_listening or connection.broker_incarnation != self.incarnation:
@@ -180,6 +185,7 @@ class BrokerProcess(SimulatedProcess):
 
     def _on_timer(self) -> None:
         assert self.node is not None
+        # Read again: the deadline for which the alarm was set may have moved.
         wake_ms = self.node.wake_at()
         if wake_ms is not None and wake_ms <= self.mono_ms():
             self._step(self._tick)
@@ -189,6 +195,7 @@ class BrokerProcess(SimulatedProcess):
     def _step(self, event: Any) -> None:
         """Step the node over `event`, let the observer check it, and perform its actions."""
         assert self.node is not None
+        # Around the step and nothing else: a law that breaks is reported at the step that broke it.
         self.observer.before_step(event)
         actions = self.node.step(event, self.now())
         self.observer.after_step(event)
@@ -244,6 +251,8 @@ class BrokerProcess(SimulatedProcess):
         self.flushes_to_refuse -= refused
         crash_in_flush, self.crash_in_flush = self.crash_in_flush, None
         is_early = not refused and self.rng.random() < 0.5
+        # The data may be durable long before the flush is reported: a crash in between must lose
+        # nothing and acknowledge nothing.
         if is_early:
             self.disk.sync(flush.paths)
         spent_us = 20 + int(self.rng.expovariate(1.0) * self.simulation.scenario.flush_us)

@@ -77,6 +77,8 @@ class Reader(Application):
         ]
         if any(partition not in assigned for partition in self._positions):
             yield Sleep(self.work_ms(100))
+            # Before the release, as in Kafka's consumers: the next owner starts at the committed
+            # offset.
             yield from self._try_to_commit()
         # Revoked partitions are released before the member reports it: after that another may read.
         kept = {partition: at for partition, at in self._positions.items() if partition in assigned}
@@ -93,6 +95,7 @@ class Reader(Application):
             self, [partition for partition in gained if committed[partition] is None], EARLIEST
         )
         for partition in gained:
+            # It may have been revoked while its offset was fetched.
             if partition in self.in_use.partitions:
                 self._positions[partition] = (
                     starts[partition] if committed[partition] is None else committed[partition]

@@ -82,6 +82,8 @@ def send_until_accepted(
     while True:
         answer = yield request
         failure: Exception
+        # Lost on the way there or back: every request of these scripts may be sent twice without
+        # harm.
         if answer is None:
             failure = NoAnswer(api)
         else:
@@ -112,6 +114,8 @@ def as_member(
         return (yield from send(NO_MEMBER, until_ms))
     while True:
         view = application.member.view()
+        # As in `GroupMembership`: what was owned in an earlier incarnation must not be committed in
+        # a later one.
         if view.epoch <= 0 or view.incarnation != incarnation:
             raise Refused(
                 Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now"
@@ -128,6 +132,7 @@ def as_member(
                 or application.mono_ms() >= until_ms
             ):
                 raise
+        # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
         yield AwaitMember(EPOCH_WAIT_MS, _has_another_epoch(view.epoch))
 
 

@@ -35,6 +35,8 @@ class Sink:
         Nothing is written if a fence has moved since. first: where partitions without rows begin,
         that is the group's first committed offset of each.
         """
+        # As Delta does with app transactions: only the fences of this commit count, so writers of
+        # other partitions do not disturb.
         if any(self.fences.get(partition) != seen.get(partition) for partition in admitted):
             return False
         for partition, (lower, to, _) in admitted.items():

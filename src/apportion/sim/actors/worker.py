@@ -90,6 +90,8 @@ class Worker(Application):
             # topics are deleted on purpose; the sink notices any other loss
             fail_on_data_loss=False,
         )
+        # As Spark does after a restart: a batch that is in the offset log and not in the commit log
+        # is run again, before anything is planned.
         if checkpoint.planned is not checkpoint.done:
             yield from self._write(checkpoint.planned, incarnation=-1)
         while True:
@@ -105,6 +107,8 @@ class Worker(Application):
                 yield AwaitMember(self.trigger_ms, has_new_target)
                 continue
             self._check_continuity(previous, following)
+            # Before it is written to the sink: Spark's offset log comes first, so that a replay has
+            # the same span.
             checkpoint.planned = following
             yield Sleep(1)
             yield from self._write(following, incarnation=self.batches.ownership.incarnation)
@@ -143,6 +147,8 @@ class Worker(Application):
             self.name, f"wrote {sum(to - lower for lower, to, _ in admitted.values())} rows"
         )
         yield Sleep(1)
+        # A moment after the sink: a process that dies in between replays the batch, and the fences
+        # admit nothing.
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:

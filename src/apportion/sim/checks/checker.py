@@ -70,12 +70,16 @@ class InvariantChecker:
 
     def before_step(self, event: Any) -> None:
         """Note the offsets and the classic members that `event` may change."""
+        # Before the step, since the step answers: silence is measured from the arrival of a
+        # request.
         self.classic_groups.before_step(event, self._mono_ms())
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
         """Check what the step over `event` changed; None stands for the broker's start."""
+        # After a start there is no event, and everything that was checked before belongs to the
+        # lost process.
         if event is None:
             self._check_recovered()
         if type(event) is Arrived:
@@ -98,6 +102,8 @@ class InvariantChecker:
         """
         broker = self._broker
         assert broker is not None
+        # While a flush is under way every reply may wait for it (decisions/0003), so nothing can be
+        # concluded.
         if broker.pending and not broker.is_waiting_for_disk:
             parked = self._parked_tickets()
             for ticket, waiting in broker.pending.items():
@@ -132,6 +138,7 @@ class InvariantChecker:
     def before_crash(self) -> None:
         """Check the logs, as they are all that the broker will know after the crash."""
         self._replays.check(self._node_shards())
+        # Only here and not every 500 steps: it replays whole logs.
         self._replays.check_compacted(self._node_shards())
 
     # what the owners report
@@ -192,6 +199,7 @@ class InvariantChecker:
         self.counters.group_changed(group.group_id, epochs, group.has_converged())
         for owner in self.owners.values():
             if owner.group == group.group_id:
+                # Both sides may change: here the group has, and in `ownership_changed` the owner.
                 self.consumer_groups.check_in_use(group, owner, self._topics())
 
     def _check_classic_group(self, group: ClassicGroup) -> None:

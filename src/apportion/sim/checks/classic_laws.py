@@ -116,6 +116,7 @@ class ClassicGroupChecker:
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
+            # As in Kafka: who loads a group cannot know how long its members were silent.
             self._restart_sessions(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
@@ -169,6 +170,7 @@ class ClassicGroupChecker:
         due_ms: the coordinator's next deadline; while one is due, expired members may still be
         there.
         """
+        # Timers are checked by the next Tick, which may come a moment after the deadline.
         if due_ms is not None and due_ms <= now_ms:
             return
         since_ms = self._snapshots[group.group_id].since_ms
@@ -365,6 +367,7 @@ def may_commit(
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: the assignments are those of the generation before
+    # A member commits what it has read of a partition that it had to release.
     others = (each for each in group.saved.members if each.member_id != member_id)
     return not any(
         assigned == (topic_partition.topic, topic_partition.partition)

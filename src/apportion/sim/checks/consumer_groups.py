@@ -89,8 +89,10 @@ class ConsumerGroupChecker:
             self.epoch_shown(request.group_id, body.member_epoch)
             if body.member_epoch > 0 and member_id not in self._removed:
                 self._acknowledged_epochs[member_id] = body.member_epoch
+            # A leave restarts no session.
             if request.member_epoch >= 0:
                 self.session_restarted(member_id, since_ms)
+        # A join cannot be fenced out of anything: it has no epoch yet.
         elif code in FENCING_CODES and request.member_epoch > 0:
             self._check_fenced(request, code)
 
@@ -98,6 +100,7 @@ class ConsumerGroupChecker:
         """Check that the epochs a member receives within one incarnation never decrease."""
         view = owner.member.view()
         member_id = view.member_id
+        # Also for an error: the member knows that all its earlier heartbeats were processed.
         self._heartbeats_since_answer[member_id] = 0
         if code is not Code.NONE or epoch < 0:
             return
@@ -140,6 +143,8 @@ class ConsumerGroupChecker:
         if is_same and not is_retargeted and self._epochs.get(group_id) == saved.epoch:
             return None
         target = (group_id, saved.assignment_epoch)
+        # Noted at the step that computed the target: topics may change before the next target, and
+        # the old one stays right by the old topics.
         if event is not None and is_retargeted:
             self._target_topics[target] = topics
         self._assignment_epochs[group_id] = saved.assignment_epoch
@@ -289,14 +294,18 @@ class ConsumerGroupChecker:
         session timed out, or it did not give up partitions within the rebalance timeout, counted
         from `last.since_ms`. A classic member also has to rejoin, and to sync, within that time.
         """
+        # It left, or its instance id was taken by another process.
         if type(event) is Arrived and removes_member(event.request, member_id, last):
             return
         silent_ms = now_ms - self._last_heartbeat_ms.get(member_id, 0)
+        # At the deadline itself the coordinator may remove it; not a millisecond before.
         if silent_ms >= self._scenario.session_ms:
             return
         is_late = now_ms - last.since_ms >= self._scenario.rebalance_ms
         if last.metadata.classic_member_metadata is not None and is_late:
             return
+        # Only a revocation has a deadline in KIP-848; a member that waits for others may wait as
+        # long as it takes.
         if last.state is MemberState.UNREVOKED and is_late:
             if self._still_uses_revoked(group, member_id, last) or not self._has_reported_release(
                 member_id, last

@@ -22,6 +22,8 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     owned: list[int] = []
     for member in group.saved.members.values():
         owned += member.units()
+    # The cheap test first: it holds at almost every step, and the law runs after each one that
+    # writes.
     if len(frozenset(owned)) == len(owned):
         return
     owner: dict[int, str] = {}
@@ -42,6 +44,8 @@ def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     """
     saved = group.saved
     newest = saved.epoch
+    # KIP-848: a target is computed for a group epoch that exists, and members follow targets; so
+    # the three never overtake each other.
     if saved.assignment_epoch > newest:
         yield f"the assignment epoch {saved.assignment_epoch} is above the group's {newest}."
     for member in saved.members.values():
@@ -50,11 +54,15 @@ def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
             yield f"{name} is at epoch {epoch}, above the group's {newest}."
         if epoch < 0 and epoch != AWAY:
             yield f"{name} is at epoch {epoch}, which means nothing."
+        # The previous epoch lets a member whose last reply was lost go on; above the present one it
+        # would admit epochs that never were.
         if member.previous_epoch > (newest if epoch == AWAY else epoch):
             yield f"{name} is at epoch {epoch} and was at {member.previous_epoch} before."
         partition_epochs = (
             member.assigned.epochs.tolist() + member.pending_revocation.epochs.tolist()
         )
+        # KIP-1251: a commit is accepted from the epoch at which the partition was granted on. One
+        # granted later than the member's own epoch could never be committed.
         if partition_epochs and max(partition_epochs) > max(epoch, 0):
             yield (
                 f"{name} is at epoch {epoch} and has a partition that was given at "
@@ -69,6 +77,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     which the target assignment was computed.
     """
     saved = group.saved
+    # A group that is Assigning has an older target: topics and members may have changed since.
     if saved.assignment_epoch != saved.epoch:
         return
     subscribed: dict[str, Topic] = {}
@@ -86,6 +95,8 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             }
         if member.target is None:
             continue
+        # A removal writes the tombstone of the target too, so a stranger in it is a record that was
+        # forgotten.
         if member.metadata is NO_METADATA:
             yield f"the target names {name}, which is no member."
         for unit in member.target.tolist():
@@ -115,6 +126,8 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     A STABLE member at that epoch must have all of its target.
     """
     saved = group.saved
+    # Members at an older epoch may still have partitions that the target takes from them: they
+    # release them first (KIP-848).
     members = [
         member for member in saved.members.values() if member.epoch == saved.assignment_epoch
     ]
@@ -131,6 +144,8 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
         size = 0 if member.target is None else len(member.target)
+        # Less than the target is right only while a partition is another member's still:
+        # UNRELEASED.
         if member.state is MemberState.STABLE and len(units) < size:
             yield (
                 f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of "
@@ -143,6 +158,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 
     Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
+    # What ConsumerGroupDescribe calls Stable is a promise to tools: nothing is on its way any more.
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():
@@ -168,6 +184,8 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     saved = group.saved
     ids = saved.units.ids
     table = saved.owners.owned(saved.units)
+    # The table decides whom a partition is granted to; it must come out the same after a replay, in
+    # whatever order records are read (KAFKA-19862).
     recounted = {
         IdPartition(ids[unit >> SHIFT], unit & PARTITION): name
         for name, member in saved.members.items()
@@ -196,10 +214,13 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
         metadata = member.metadata
+        # A heartbeat writes the member's metadata before anything else of it.
         if metadata is NO_METADATA:
             yield f"{name} is a member and never said anything."
         if metadata.instance_id is not None:
             instances[metadata.instance_id] = name
+        # The counters stand for loops over all members in each heartbeat; one that drifts elects
+        # the wrong assignor or counts a group as settled.
         if metadata.server_assignor is not None:
             votes[metadata.server_assignor] = votes.get(metadata.server_assignor, 0) + 1
         if metadata.classic_member_metadata is not None:

@@ -71,11 +71,13 @@ class OffsetChecker:
         """
         self.commits += 1
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+        # Checked on the state after the request: a commit changes neither members nor epochs.
         if not _may_commit(shards, request.group_id, member_id, epoch, topic_partition):
             raise LawBroken(
                 "commit-is-fenced",
                 f"{member_id} committed {topic_partition} as of epoch {epoch}, which it may not.",
             )
+        # A recreated topic begins at 0 again, so only offsets of one topic id are compared.
         if old is not None and old.topic_id == topic_partition.topic_id and offset < old.offset:
             raise LawBroken(
                 "offsets-never-back",
@@ -89,6 +91,8 @@ class OffsetChecker:
                     topic_partition, offset if sink.first_offset is None else sink.first_offset
                 ),
             )
+            # A committed offset says that everything below is in the sink; whoever starts there
+            # would never read what is not.
             if offset > end:
                 raise LawBroken(
                     "one-sink",
@@ -152,6 +156,8 @@ class OffsetChecker:
             if topic is None:
                 continue
             value = committed_offsets(shards, group_id).get(topic.name, {}).get(partition)
+            # A reply is a promise: a consumer that has seen the offset may have dropped its own
+            # copy of the records.
             if value is None or value.offset < shown:
                 remaining = "none" if value is None else value.offset
                 raise LawBroken(
@@ -219,5 +225,7 @@ def _may_commit(
             assigned_epoch = (
                 member.assigned.as_mapping() | member.pending_revocation.as_mapping()
             ).get(unit)
+            # KIP-1251: an older epoch will do for a partition that has stayed with the member
+            # since.
             return epoch == member.epoch or (assigned_epoch is not None and assigned_epoch <= epoch)
     return False

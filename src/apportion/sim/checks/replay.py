@@ -60,6 +60,7 @@ class ReplayChecker:
     def __init__(self, simulation: Simulation) -> None:
         self.checked_at = 0
         self._simulation = simulation
+        # A stream of its own, so that these draws change nothing in the history.
         self._rng = simulation.random_stream("log cleaner")
         self._followers: dict[int, LogFollower] = {}
 
@@ -104,6 +105,8 @@ class ReplayChecker:
     def _follower(self, partition: Partition, shard: Shard) -> LogFollower:
         """Return the follower of that shard's log, which has read it to its end."""
         follower = self._followers.get(partition.index)
+        # A failed flush made the coordinator load this shard anew, from a log that is shorter by
+        # now.
         if follower is None or follower.live is not shard:
             follower = self._followers[partition.index] = LogFollower(shard)
         follower.follow(partition)

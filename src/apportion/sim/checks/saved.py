@@ -101,6 +101,8 @@ def compact(
     """
     kept = [records[index] for index in _last_of_each_key(records, cleaned)]
     return [
+        # With its tombstone a key disappears altogether, so a replay must accept missing
+        # predecessors.
         *(record for record in kept if not (drops_tombstones and record.value is None)),
         *records[cleaned:],
     ]

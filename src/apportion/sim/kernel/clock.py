@@ -71,6 +71,8 @@ class Simulation:
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
         """Schedule `callback(*args)` after `delay_us`. `cancel_call` takes the returned value."""
         self._queued += 1
+        # A list, so that `cancel_call` can change it in place: removing it from the heap would cost
+        # a search.
         entry = [self.now_us + delay_us, self._queued, callback, args]
         heappush(self._queue, entry)
         return entry
@@ -88,6 +90,8 @@ class Simulation:
 
     def write_trace(self, process: str, text: str) -> None:
         """Add a line to the trace. The digest covers its text, so the wording of lines is fixed."""
+        # Integers and fixed words only: a float or an object's repr would tie the digest to a
+        # machine or to a class name.
         self._unhashed_lines.append(f"{self.now_us} {process} {text}\n")
         if len(self._unhashed_lines) >= LINES_PER_HASH:
             self._settle()
@@ -133,6 +137,7 @@ class SimulatedProcess:
 
     def now(self) -> Instant:
         """Return both clocks of this process."""
+        # Integer arithmetic: a float would round differently at large times.
         passed_ms = self.simulation.now_us * self._speed // 1_000_000_000
         return Instant(self._origin_ms + passed_ms, self._wall_ms + passed_ms)
 
@@ -160,6 +165,8 @@ class SimulatedProcess:
         if incarnation != self.incarnation or not self.is_up:
             return
         if self.is_paused:
+            # As a stopped process finds its sockets and timers when it continues: everything at
+            # once, in order.
             self._deferred.append((incarnation, callback, args))
         else:
             callback(*args)
@@ -180,6 +187,7 @@ class SimulatedProcess:
         if incarnation == self.incarnation and self.is_paused:
             self.is_paused = False
             deferred, self._deferred = self._deferred, []
+            # Through `deliver` again: one of these calls may pause or end the process.
             for of_incarnation, callback, args in deferred:
                 self.deliver(of_incarnation, callback, *args)
 
@@ -217,6 +225,7 @@ class Timer:
             )
 
     def _on_timer(self, mono_ms: int) -> None:
+        # Set to an earlier time since: that call has fired or will, and this one is out of date.
         if mono_ms == self._at_ms:
             self._at_ms = None
             self._callback()
@@ -260,6 +269,7 @@ class ScriptRunner:
             script.close()
 
     def _next(self, step: Callable[[Any], Any], value: Any) -> None:
+        # Before the effect starts, which may resume the script at once.
         self._turn += 1
         try:
             effect = step(value)

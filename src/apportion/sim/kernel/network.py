@@ -82,6 +82,8 @@ class Link:
         link is cut. way: index of the direction in `is_cut` and `due_us`.
         """
         delay_us = LEAST_DELAY_US + int(self._rng.expovariate(1.0) * self._mean_us)
+        # TCP keeps the order of one connection; only messages of different connections overtake
+        # each other.
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
         self.simulation.call_later(
@@ -92,6 +94,7 @@ class Link:
         """Cut one direction of the link, or heal it and deliver what was held back, in order."""
         self.is_cut[way] = is_cut
         if not is_cut:
+            # Copied and cleared first: a delivery may send, or cut the link again.
             messages = self._held_back[way][:]
             self._held_back[way].clear()
             for callback, args in messages:
@@ -99,6 +102,7 @@ class Link:
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
         """Deliver a message at the other end; hold it back while its direction is cut."""
+        # Behind messages that are held back this one must wait, too, though the link is healed.
         if self.is_cut[way] or self._held_back[way]:
             self._held_back[way].append((callback, args))
         else:
@@ -155,6 +159,7 @@ class RequestChannel:
         connection = self._connection
         if connection is None:
             connection = self._connection = SimulatedConnection(self._on_reset)
+        # In some histories only: bytes show what the schemas lose, and they cost time.
         if self._process.simulation.scenario.encodes:
             request = request_through_bytes(request, version)
         self._link.send(
@@ -171,6 +176,8 @@ class RequestChannel:
         self._take_callback()
         connection, self._connection = self._connection, None
         if connection is not None:
+            # Marked at once; the broker learns of it a message later and goes on answering until
+            # then.
             connection.is_open = False
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
@@ -199,6 +206,8 @@ class RequestChannel:
 
     def _timed_out(self) -> None:
         on_answer = self._take_callback()
+        # As real clients do: on this connection the late answer would be taken for the next
+        # request's.
         self.close()
         if on_answer is not None:
             on_answer(NO_ANSWER)

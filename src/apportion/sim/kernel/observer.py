@@ -22,6 +22,7 @@ class InUse(NamedTuple):
     partitions: Mapping[TopicIdPartition, None]
 
 
+# Incarnation 0 is that of no member: incarnations count from 1.
 NOTHING_IN_USE = InUse(0, {})
 
 

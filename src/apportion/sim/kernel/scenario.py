@@ -237,6 +237,7 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
             raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
     protocol = fixed.get("protocol", CONSUMER)
     chosen = faults_drawn_with(protocol) if kinds is None else check_faults(kinds, protocol)
+    # Every size is drawn, the fixed ones too: leaving one out would shift all draws after it.
     rng = Random(f"{seed} sizes")
     heartbeat_ms = rng.choice((500, 1_000, 3_000))
     session_ms = rng.choice((4_000, 6_000, 10_000))
@@ -258,6 +259,7 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
         "shards": rng.choice((1, 2, 5)),
         "encodes": rng.random() < 0.1,
     }
+    # Drawn last: a draw in between would change every size after it.
     sizes["statics"] = rng.choice((0, 0, 1, 2, 9))
     scenario = Scenario(seed=seed, **(_reconciled_sizes(sizes, fixed) | fixed))
     return scenario.with_faults(draw_faults(scenario, chosen))
@@ -287,6 +289,7 @@ def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]
     A scenario favours a few kinds, so that faults of these kinds meet, and adds another now and
     then.
     """
+    # A stream of its own, so that another set of kinds leaves the sizes as they are.
     rng = Random(f"{scenario.seed} faults")
     if not kinds:
         return ()

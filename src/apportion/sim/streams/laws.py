@@ -37,6 +37,7 @@ def one_active(group: StreamsGroup) -> Iterator[str]:
     owner: dict[TaskId, str] = {}
     for thread in group.threads:
         view = thread.member.view()
+        # A member that was removed learns of it with its next request only.
         if view.member_id not in group.members or thread.active_incarnation != view.incarnation:
             continue
         for task in thread.active:
@@ -96,6 +97,7 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
     assignment of one generation. A task without an active owner is being moved and its next owner
     may have it as a standby meanwhile, so it does not count.
     """
+    # While assignments of two generations are about, a task may be counted in both.
     if len({thread.share.generation for thread in group.threads}) > 1:
         return
     copies = dict.fromkeys((task for thread in group.threads for task in thread.share.active), 0)

@@ -144,6 +144,7 @@ class _Player:
     def play(self) -> None:
         """Bounce every instance as often as the upgrade path says. Raises LawBroken."""
         self.cluster.start()
+        # The first rebalances are those of the start, which no upgrade should be blamed for.
         self._settle()
         self.version_before = self.cluster.version()
         for fault in self.rehearsal.faults:
@@ -159,6 +160,7 @@ class _Player:
 
     def _bounce_order(self) -> Sequence[Instance[StreamThread]]:
         """Return the instances by name, with the present leader where `rehearsal.leader` says."""
+        # Looked up for each bounce: the one before may have moved the leadership.
         leader = self.cluster.leader_or_none()
         others = [each for each in self.cluster.instances if each is not leader]
         if leader is not None:
@@ -237,6 +239,7 @@ class _Player:
         victim = leader if self.rehearsal.victim == "leader" and leader in live else live[0]
         assert victim is not None
         for thread in victim.threads:
+            # As a host that is lost: nobody leaves the group, and the session timeout decides.
             thread.die(closes_connections=False)
             cluster.start_later(thread, away_ms)
         return victim.name

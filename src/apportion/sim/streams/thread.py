@@ -164,6 +164,8 @@ class StreamThread(Application):
     def step_member(self, event: Any) -> None:
         """Step the member over `event`, after it was given the process's present state."""
         assert isinstance(self.member, StreamsMember)
+        # Before each step: the step may build a JoinGroup, and Kafka Streams reports the state of
+        # that moment.
         self.offset_sums = self._current_offset_sums()
         self.member.step(TaskOffsetSums(self.offset_sums, self.active_incarnation), self.now())
         super().step_member(event)
@@ -210,6 +212,8 @@ class StreamThread(Application):
     def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
+            # What the leader decides by; the laws compare its plan with this and not with what came
+            # later.
             self.offset_sums_at_join = self.offset_sums
             if (request.reason or "").startswith(NEWER_VERSION_REASON):
                 self.on_newer_version(self, request.reason or "")
@@ -278,6 +282,7 @@ class StreamThread(Application):
         `yield`, so the target is read again after each.
         """
         before = self.member.view()
+        # Closing a task takes time (flush, commit), in which the target may change.
         if any(each not in (before.target or ()) for each in before.owned):
             yield Sleep(self.work_ms(TASK_CLOSE_MS))
         view = self.member.view()

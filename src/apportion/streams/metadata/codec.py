@@ -98,6 +98,7 @@ def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInf
     # KIP-268: of an unknown version only the two numbers may be decoded, whatever follows them.
     future = _versions(buffer) if used > latest else None
     info = future or read(StreamsSubscription, min(used, LATEST), buffer)[0]
+    # Checked for unknown versions as well: the leader takes minima of these numbers.
     if info.supported < used and used >= EARLIEST_PROBEABLE:
         raise DecodeError(
             f"StreamsSubscription v{used}: supported: {info.supported} is older than the "
@@ -141,6 +142,8 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
             )
             for task in _in_order(info.standby)
         ),
+        # The topic dictionary must precede the host maps: their rows refer to it by number (version
+        # 5 on).
         topics=(tuple(topics.values()), tuple(topics)),
         active_hosts=_host_layouts(info.active_hosts, topics, layout),
         standby_hosts=_host_layouts(info.standby_hosts, topics, layout)
@@ -157,6 +160,7 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
 def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | FutureInfo:
     """Decode a member's assignment; FutureInfo for a version above `latest`."""
     used = _used_version(buffer)
+    # Nothing but the two numbers may be decoded (KIP-268): the layout behind them is unknown.
     if used > latest:
         return _versions(buffer)
     assignment, name = (
@@ -195,6 +199,7 @@ def _used_version(buffer: Buffer) -> int:
 def _versions(buffer: Buffer) -> FutureInfo:
     """Return the two version numbers, which all versions begin with."""
     used = _used_version(buffer)
+    # The second number was added in version 3 (KIP-268); in older ones other fields follow here.
     if used < EARLIEST_PROBEABLE:
         return FutureInfo(used, NO_VERSION)
     return FutureInfo(used, read(StreamsVersions, 0, buffer)[0].supported)
@@ -248,6 +253,8 @@ def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[T
             "active and standby",
             chain(zip(*subscription.active, strict=True), zip(*subscription.standby, strict=True)),
         )
+        # Kafka Streams reads versions 1 to 6 the same way: an active task has no lag, and the lag
+        # of a standby is unknown.
         sums = (RUNNING,) * len(subscription.active[0]) + (OFFSET_UNKNOWN,) * len(
             subscription.standby[0]
         )
@@ -265,6 +272,8 @@ def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[T
 
 def _numbered_topics(info: AssignmentInfo, version: int) -> dict[str, int]:
     """Return the number of each topic in the host maps of that version, in order of name."""
+    # A dictionary lists only topics that its version's host maps name: version 5 has no standby
+    # map.
     active = info.active_hosts.values() if version >= NUMBERS_SINCE else ()
     standby = info.standby_hosts.values() if version >= STANDBY_HOSTS_SINCE else ()
     partitions = chain.from_iterable(chain(active, standby))
@@ -306,6 +315,8 @@ def _read_hosts(
     partitions = []
     for layout in layouts:
         numbers, numbered = layout.numbered
+        # An assignment comes from another process; an unknown number must fail here and not as a
+        # KeyError in the member.
         if unknown := [number for number in numbers if number not in topics]:
             raise DecodeError(f"{field}: no topic has the number {unknown[0]}")
         names = tuple(map(topics.__getitem__, numbers))
@@ -343,4 +354,5 @@ def _in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Columns:
     """Return the columns of these rows; `width` empty ones without rows."""
+    # zip() of no rows has no columns at all, and the layouts need their exact number.
     return tuple(zip(*rows, strict=True)) or ((),) * width

@@ -92,6 +92,8 @@ def decide_versions(
     latest, negotiation = release.newest_version, release.negotiation
     future = tuple(member for member in sorted(subscribed) if subscribed[member].used > latest)
     for member, versions in sorted(subscribed.items()):
+        # No Kafka Streams sends this; accepting it would let one faulty member lower or raise the
+        # version of the whole group.
         if versions.used < 1 or versions.understood < versions.used:
             why = (
                 f"member {member!r} speaks metadata version {versions.used} and says to support "
@@ -120,12 +122,15 @@ def decide_versions(
         versions = _versions_in(used, common)
         return VersionDecision(versions, future, (), versions, upgrade_pending=used < common)
     versions = _versions_in(used, latest)
+    # Until 2.3 the members from the future are sent the leader's newest version as both numbers:
+    # that is what they step down to (KIP-268).
     return VersionDecision(
         versions, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common
     )
 
 
 def _versions_in(used: int, supported: int) -> MetadataVersions:
+    # Versions 1 and 2 have no field for the common version, so nothing can be announced in them.
     return MetadataVersions(used, supported if used >= EARLIEST_PROBEABLE else NO_VERSION)
 
 
@@ -141,18 +146,23 @@ def next_subscription_version(
     understands: such an answer comes from no known leader.
     """
     latest, negotiation = release.newest_version, release.negotiation
+    # A leader takes the minimum of all used versions, and this member's own is one of them.
     if received.used > sent:
         why = (
             f"version {sent} was sent and version {received.used} came back: an assignment "
             "never goes beyond its subscription"
         )
         raise Refused(Code.INVALID_REQUEST, why)
+    # The common version is a minimum over members that include this one, so it cannot exceed what
+    # this member announced.
     if negotiation is VersionNegotiation.SHARES and received.supported > latest:
         raise Refused(
             Code.INVALID_REQUEST,
             f"all are said to support version {received.supported}; this member "
             f"understands {latest}",
         )
+    # KIP-268: below version 3 there is no probing. Such a group moves up by a second rolling
+    # bounce, without upgrade.from.
     if received.used < EARLIEST_PROBEABLE:
         return NextVersion(sent)
     return _NEXT_VERSION[negotiation](sent, received, latest, leads_unfinished)
@@ -166,10 +176,13 @@ def _after_probing(
     KIP-268: after an empty assignment the member steps down to the leader's version and rejoins.
     Only the leader rejoins to step up; the others follow in the rebalance that it starts.
     """
+    # The assignment was empty, so nothing is lost by rejoining before it is adopted.
     if received.understood < sent:
         return NextVersion(
             received.understood, f"the leader understands version {received.understood}, not {sent}"
         )
+    # Only the leader sees all supported versions. It steps up first; the rebalance that it starts
+    # tells the others.
     used = min(received.understood, latest)
     return NextVersion(used, f"{NEWER_VERSION_REASON} {used} now" if leads_unfinished else None)
 
@@ -178,6 +191,8 @@ def _after_common_version(
     sent: int, received: MetadataVersions, _latest: int, _leads_unfinished: bool
 ) -> NextVersion:
     """Follow the version that all members support, up or down (since 2.4)."""
+    # The common version is compared before the used one: with both a higher common and a lower used
+    # version, stepping up ends the upgrade in one rebalance.
     if received.supported > sent:
         return NextVersion(received.supported, f"{NEWER_VERSION_REASON} {received.supported} now")
     if received.supported < sent:

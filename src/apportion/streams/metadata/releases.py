@@ -145,6 +145,7 @@ def known_release(name: str) -> Release:
     Raises ValueError, with one sentence, if there is none.
     """
     parts = name.strip().removesuffix(".x").split(".")
+    # Three parts first: "0.10.2" is a release, while "4.0.1" is a patch of "4.0".
     for length in (3, 2):
         if (release := RELEASES.get(".".join(parts[:length]))) is not None:
             return release
@@ -172,6 +173,7 @@ def is_eager(release: Release, upgrade_from: str | None) -> bool:
     with that release (KIP-429). Raises ValueError if the release does not know that `upgrade.from`.
     """
     _check(release, upgrade_from)
+    # KIP-429: members of both kinds may share a group only while all of them rebalance eagerly.
     return not release.cooperative or upgrade_from in BEFORE_COOPERATION
 
 
@@ -181,6 +183,7 @@ def _check(release: Release, upgrade_from: str | None) -> None:
         return
     if upgrade_from not in RELEASES:
         raise ValueError(f"upgrade.from must name a release such as 1.1, not {upgrade_from!r}")
+    # Kafka 4.0 removed eager rebalancing together with the values of upgrade.from before 2.4.
     if upgrade_from in BEFORE_COOPERATION and not release.eager:
         why = f"it cannot rebalance eagerly; go by way of {BRIDGE_RELEASE}"
     else:

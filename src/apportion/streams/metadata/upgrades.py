@@ -54,6 +54,8 @@ def upgrade_path(from_: str, to: str) -> UpgradePath:
     Raises ValueError, with one sentence, if no rolling bounce leads there.
     """
     old, new = known_release(from_), known_release(to)
+    # A downgrade is the same mixture of releases in one group, so it needs the same bounces
+    # (KIP-268).
     low, high = sorted((old, new), key=_age)
     why = _incompatibility_or_none(low, high)
     if why is None:
@@ -83,6 +85,8 @@ def forced_upgrade_path(from_: str, to: str, bounces: int) -> UpgradePath:
     needed = upgrade_path(from_, to)
     if bounces == len(needed.bounces):
         return needed
+    # Only the path that is too short is worth forcing: it shows what goes wrong. Needless bounces
+    # show nothing.
     if bounces != 1:
         needs = (
             "one bounce is needed"

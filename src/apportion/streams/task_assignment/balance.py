@@ -74,6 +74,8 @@ def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
         )
         return counts
 
+    # The bisection below needs an amount that the clients can take, or it would not end with an
+    # upper bound.
     amount = min(amount, int(np.sum(np.minimum(loads.max_extra, amount))))
     low, high = 0, 2 * SCALE * (int(loads.fixed.max()) + amount + 1)
     # Invariant: counts_at(low) does not exceed the amount, counts_at(high) does.
@@ -170,6 +172,7 @@ def move_to_candidates(tasks: CurrentTasks, spare: Longs, ranked: RankedClients)
         (spare[subtopology, ranked.process] > 0)
         & ((current < 0) | (spare[subtopology, current] < 0))
     )
+    # Tasks that run nowhere come first: until they are placed they make no progress at all.
     by_rank = may_take[np.lexsort((ranked.rank[may_take], tasks.is_running[ranked.task[may_take]]))]
     for row in by_rank.tolist():
         task, client = ranked.task[row], ranked.process[row]
@@ -192,6 +195,8 @@ def fill_round_robin(subtopology: Ints, owner: Ints, spare: Longs) -> Ints:
     part, client = np.nonzero(spare)
     count = spare[part, client]
     part, client = np.repeat(part, count), np.repeat(client, count)
+    # One task to each client before a second one to any, so that the tasks of a subtopology spread
+    # out.
     in_turn = np.lexsort((client, rank_within_group(part * spare.shape[1] + client), part))
     owner[unowned] = client[in_turn]
     return owner

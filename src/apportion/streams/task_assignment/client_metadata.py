@@ -59,6 +59,8 @@ def group_by_process(subscriptions: Mapping[str, ConsumerMetadata]) -> tuple[Cli
 
     Host and tags of a process are those of its first consumer, as all consumers send the same.
     """
+    # In order of member ids, so that every leader comes to the same assignment from the same
+    # subscriptions.
     threads: dict[bytes, list[str]] = {}
     for member in sorted(subscriptions):
         info = subscriptions[member].info
@@ -90,6 +92,8 @@ def host_or_none(endpoint: str) -> HostInfo | None:
 
     Returns None for anything else.
     """
+    # Bounded first: the endpoint comes from other processes, and the pattern should not run over a
+    # megabyte.
     match = ENDPOINT_PATTERN.fullmatch(endpoint) if len(endpoint) <= MAX_ENDPOINT_CHARS else None
     if match is None or int(match[2]) >= 2**31:
         return None
@@ -145,6 +149,7 @@ def build_client_states(
         for member in process.consumers
     ]
     process_, task_, sums, owns = np.concatenate([np.empty((4, 0), np.int64), *rows], axis=1)
+    # The first row of each process and task is kept; the order of the sort says which one that is.
     lag, active = lags_behind(sums, end_offset_sums[task_]), sums == RUNNING
     # By process and task, the best row first: a running thread, then the one with the smallest lag.
     order = np.lexsort((~active, lag, task_, process_))
@@ -181,6 +186,7 @@ def _task_rows(process: int, consumer: ConsumerMetadata, index: TaskIndex) -> Lo
     owned = dict.fromkeys(
         index.index_of_partition.get(partition, -1) for partition in consumer.owned_partitions
     )
+    # Before KIP-441 (metadata version 7) owning the partitions is all that says that a task runs.
     lacks_offset_sums = (
         not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
     )

@@ -31,6 +31,8 @@ def high_availability(
 ) -> TaskAssignment:
     """Assign stateful tasks by a plan and warm-ups, then stateless tasks to balance the loads."""
     problem = assignment_problem(tasks, clients, configs)
+    # Stateful tasks are planned first, as in Kafka: they are expensive to move, and stateless ones
+    # can fill any gap.
     no_load = np.zeros(len(clients.consumer_counts), np.int64)
     active = plan_active_tasks(problem, tasks.stateful, no_load)
     now = assign_with_warmups(problem, TaskPlan(active, plan_standby_tasks(problem, active)))

@@ -50,13 +50,18 @@ def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssig
     # as in Kafka: the owner restores as a standby and needs no warm-up.
     swapped, column = np.nonzero((standby == active[:, None]) & (active != plan.active)[:, None])
     standby[swapped, column] = plan.active[swapped]
+    # A swapped owner restores in a standby's place already; a warm-up besides would count twice
+    # against max.warmup.replicas.
     postponed = postponed[~np.isin(postponed, swapped)]
     warming_up = np.stack((postponed, plan.active[postponed]), axis=1).astype(np.int64)
+    # After the active tasks: their warm-ups decide which clients have a role in a task.
     standbys_warming_up = replace_lagging_standbys(problem, TaskPlan(active, standby), warming_up)
     # `max.warmup.replicas` counts for the whole group (KIP-441). The smallest lags come first.
     warmups = np.concatenate((warming_up, standbys_warming_up))[
         : problem.configs.max_warmup_replicas
     ]
+    # Not `warmups`: what max.warmup.replicas cut off is postponed as well, and only another probing
+    # rebalance brings it back.
     is_incomplete = len(warming_up) + len(swapped) + len(standbys_warming_up) > 0
     assignment = assign_as_planned(TaskPlan(active, standby), is_incomplete)
     return assignment._replace(warmup=sorted_pairs(warmups[:, 1], warmups[:, 0]))
@@ -78,6 +83,8 @@ def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple
     lag = lag_behind(problem, task, plan.active[task])
     active = plan.active.copy()
     best, rank = best_clients(problem.ranked, len(active))
+    # Without any other client with state there is nobody to wait at, and the planned client
+    # restores the task at once.
     is_late = (lag > problem.configs.acceptable_recovery_lag) & (best[task] >= 0)
     # KIP-441: a task moves away from its plan only to a client that is nearer to the end.
     is_late &= (best[task] != plan.active[task]) & (rank[task] < lag)
@@ -105,6 +112,8 @@ def replace_lagging_standbys(
     candidates = unassigned_candidates(problem.ranked, plan, warming_up, has_late)
     replaced = []
     for late_task, late_column, late_lag in late_rows.tolist():
+        # A planned standby with equal or better state stays: replacing it would restore the same
+        # records elsewhere.
         best = candidates.get(late_task)
         if best and best[0][0] < late_lag:
             replaced.append((late_task, int(plan.standby[late_task, late_column])))

@@ -26,10 +26,13 @@ class ConsumerGroupHeartbeatRequest:
     member_epoch: int = int32()
     instance_id: str | None = string(nullable=0, default=None)
     rack_id: str | None = string(nullable=0, default=None)
+    # -1: unchanged. A member that joins has to send it.
     rebalance_timeout_ms: int = int32(default=-1)
     subscribed_topic_names: tuple[str, ...] | None = array(string(), nullable=0, default=None)
+    # "" drops an expression, null leaves it as it is.
     subscribed_topic_regex: str | None = string(since=1, nullable=1, default=None)
     server_assignor: str | None = string(nullable=0, default=None)
+    # What the member still uses. An empty list confirms that it uses nothing; null says nothing.
     topic_partitions: tuple[TopicPartitions, ...] | None = array(
         TopicPartitions, nullable=0, default=None
     )
@@ -55,4 +58,5 @@ class ConsumerGroupHeartbeatResponse:
     member_id: str | None = string(nullable=0, default=None)
     member_epoch: int = int32()
     heartbeat_interval_ms: int = int32()
+    # Null: unchanged. Partitions pending revocation are never in it.
     assignment: Assignment | None = struct(Assignment, nullable=0, default=None)

@@ -30,6 +30,7 @@ class DescribedGroup:
     """One group. Before version 6 a group that does not exist is Dead, without an error."""
 
     error_code: int = int16()
+    # KIP-1043, with GROUP_ID_NOT_FOUND in place of the state Dead.
     error_message: str | None = string(since=6, nullable=6, default=None, ignorable=True)
     group_id: str = string()
     group_state: str = string()

@@ -65,10 +65,12 @@ class FetchRequest:
     min_bytes: int = int32()
     max_bytes: int = int32(default=2**31 - 1, ignorable=True)
     isolation_level: int = int8(ignorable=True)
+    # KIP-227. No session is ever opened here, so every request names all of its partitions.
     session_id: int = int32(since=7, ignorable=True)
     session_epoch: int = int32(since=7, default=-1, ignorable=True)
     topics: tuple[FetchTopic, ...] = array(FetchTopic)
     forgotten_topics_data: tuple[ForgottenTopic, ...] = array(ForgottenTopic, since=7)
+    # KIP-392: to read from a nearby follower. There are none here.
     rack_id: str = string(since=11, ignorable=True)
 
 

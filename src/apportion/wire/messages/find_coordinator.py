@@ -12,6 +12,7 @@ class FindCoordinatorRequest:
 
     key: str = string(until=3)
     key_type: int = int8(since=1)
+    # KIP-699: one request for many groups, for tools.
     coordinator_keys: tuple[str, ...] = array(string(), since=4)
 
 

@@ -9,6 +9,7 @@ class InitProducerIdRequest:
 
     transactional_id: str | None = string(nullable=0)
     transaction_timeout_ms: int = int32()
+    # KIP-360: a transactional producer keeps its id and raises its epoch.
     producer_id: int = int64(since=3, default=-1)
     producer_epoch: int = int16(since=3, default=-1)
 

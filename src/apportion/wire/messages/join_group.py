@@ -27,6 +27,7 @@ class JoinGroupRequest:
     group_instance_id: str | None = string(since=5, nullable=5, default=None)
     protocol_type: str = string()
     protocols: tuple[JoinGroupRequestProtocol, ...] = array(JoinGroupRequestProtocol)
+    # KIP-800: for the broker's log alone. Clients send at most 255 characters.
     reason: str | None = string(since=8, nullable=8, default=None, ignorable=True)
 
 
@@ -49,9 +50,12 @@ class JoinGroupResponse:
     throttle_time_ms: int = int32(since=2, ignorable=True)
     error_code: int = int16()
     generation_id: int = int32(default=-1)
+    # KIP-559: a proxy sees the type and the name without the request. The name is null in an error.
     protocol_type: str | None = string(since=7, nullable=7, default=None, ignorable=True)
     protocol_name: str | None = string(nullable=7)
+    # "" in a consumer group: the coordinator assigns there, and no member leads.
     leader: str = string()
+    # The page of KIP-814 says version 8, which was then used for the reason.
     skip_assignment: bool = boolean(since=9)
     member_id: str = string()
     members: tuple[JoinGroupResponseMember, ...] = array(JoinGroupResponseMember)

@@ -12,6 +12,7 @@ class MemberIdentity:
 
     member_id: str = string(since=3)
     group_instance_id: str | None = string(since=3, nullable=3, default=None)
+    # KIP-800: for the broker's log alone.
     reason: str | None = string(since=5, nullable=5, default=None, ignorable=True)
 
 

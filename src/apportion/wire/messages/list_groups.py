@@ -7,6 +7,7 @@ from apportion.wire.fields import array, int16, int32, message, string
 class ListGroupsRequest:
     """Request the groups that pass both filters; an empty filter passes all."""
 
+    # KIP-518; the filter by type came with KIP-848.
     states_filter: tuple[str, ...] = array(string(), since=4)
     types_filter: tuple[str, ...] = array(string(), since=5)
 

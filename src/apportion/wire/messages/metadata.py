@@ -17,6 +17,7 @@ class MetadataRequest:
 
     topics: tuple[MetadataRequestTopic, ...] | None = array(MetadataRequestTopic, nullable=1)
     allow_auto_topic_creation: bool = boolean(since=4, default=True)
+    # DescribeCluster took its place (KIP-700).
     include_cluster_authorized_operations: bool = boolean(since=8, until=10)
     include_topic_authorized_operations: bool = boolean(since=8)
 

@@ -18,6 +18,7 @@ class OffsetCommitRequestTopic:
     """The offsets of one topic, which is named up to version 9, and has an id from 10 on."""
 
     name: str = string(until=9, ignorable=True)
+    # By id nothing is committed for a topic that was deleted and created again under its name.
     topic_id: bytes = uuid(since=10, ignorable=True)
     partitions: tuple[OffsetCommitRequestPartition, ...] = array(OffsetCommitRequestPartition)
 
@@ -27,9 +28,11 @@ class OffsetCommitRequest:
     """Store these offsets for the group; the sender names its generation or member epoch."""
 
     group_id: str = string()
+    # A member epoch from version 9 on (KIP-848); -1 without a membership.
     generation_id_or_member_epoch: int = int32(default=-1, ignorable=True)
     member_id: str = string(ignorable=True)
     group_instance_id: str | None = string(since=7, nullable=7, default=None)
+    # KIP-211 removed it: offsets are kept as long as the group needs them.
     retention_time_ms: int = int64(until=4, default=-1, ignorable=True)
     topics: tuple[OffsetCommitRequestTopic, ...] = array(OffsetCommitRequestTopic)
 

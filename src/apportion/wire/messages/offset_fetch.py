@@ -25,6 +25,7 @@ class OffsetFetchRequestGroup:
     """The requested partitions of one group; all if `topics` is null."""
 
     group_id: str = string()
+    # KIP-848: a member of another epoch gets STALE_MEMBER_EPOCH instead of offsets.
     member_id: str | None = string(since=9, nullable=9, default=None, ignorable=True)
     member_epoch: int = int32(since=9, default=-1, ignorable=True)
     topics: tuple[OffsetFetchRequestTopics, ...] | None = array(
@@ -44,6 +45,7 @@ class OffsetFetchRequest:
         OffsetFetchRequestTopic, until=7, nullable=2
     )
     groups: tuple[OffsetFetchRequestGroup, ...] = array(OffsetFetchRequestGroup, since=8)
+    # KIP-447: wait until no transaction has an offset pending. There are no transactions here.
     require_stable: bool = boolean(since=7)
 
 

@@ -19,8 +19,10 @@ class SyncGroupRequest:
     generation_id: int = int32()
     member_id: str = string()
     group_instance_id: str | None = string(since=3, nullable=3, default=None)
+    # KIP-559: the broker refuses a member whose type or name is not that of its generation.
     protocol_type: str | None = string(since=5, nullable=5, default=None, ignorable=True)
     protocol_name: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    # Of the leader alone; what other members send here is ignored.
     assignments: tuple[SyncGroupRequestAssignment, ...] = array(SyncGroupRequestAssignment)
 
 

@@ -23,10 +23,13 @@ class ConsumerProtocolSubscription:
 
     topics: tuple[str, ...] = array(string())
     user_data: bytes | memoryview | None = octets(nullable=0, default=None)
+    # KIP-429: a cooperative member goes on using these while it rejoins.
     owned_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(
         ConsumerProtocolTopicPartition, since=1, ignorable=True
     )
+    # KIP-792: without it a leader cannot tell which of two claims is out of date.
     generation_id: int = int32(since=2, default=-1, ignorable=True)
+    # KIP-881, for assignors that prefer a replica nearby.
     rack_id: str | None = string(since=3, nullable=3, default=None, ignorable=True)
 
 

@@ -55,6 +55,8 @@ def decode_sticky(user_data: Buffer | None) -> StickyUserData:
 
     An empty one if the bytes are neither.
     """
+    # Version 1 first: a reader of version 0 accepts its bytes too, and loses the generation
+    # (KIP-341).
     for version in (1, 0):
         try:
             return read(StickyUserData, version, user_data or b"")[0]

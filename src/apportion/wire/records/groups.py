@@ -27,7 +27,9 @@ class OffsetCommitValue:
     leader_epoch: int = int32(since=3, default=-1, ignorable=True)
     metadata: str = string()
     commit_timestamp: int = int64()
+    # From OffsetCommit 2 to 4, which had a retention time before KIP-211.
     expire_timestamp: int = int64(since=1, until=1, default=-1, ignorable=True)
+    # Since Kafka 4.1. A topic that was deleted and created again does not get the old one's offset.
     topic_id: bytes = uuid(since=4, tag=0, ignorable=True)
 
 
@@ -43,9 +45,11 @@ class MemberMetadata:
     """One member of a classic group, with what it sent and what the leader assigned it."""
 
     member_id: str = string()
+    # KIP-345: a static member has to be known again after a restart of the broker.
     group_instance_id: str | None = string(since=3, nullable=3, default=None, ignorable=True)
     client_id: str = string()
     client_host: str = string()
+    # -1, as in version 0: the session timeout counts.
     rebalance_timeout: int = int32(since=1, ignorable=True, default=-1)
     session_timeout: int = int32()
     subscription: bytes | memoryview = octets()
@@ -60,6 +64,7 @@ class GroupMetadataValue:
     generation: int = int32()
     protocol: str | None = string(nullable=0)
     leader: str | None = string(nullable=0)
+    # KIP-211: the retention of an empty group's offsets counts from this time.
     current_state_timestamp: int = int64(since=2, default=-1, ignorable=True)
     members: tuple[MemberMetadata, ...] = array(MemberMetadata)
 
@@ -76,7 +81,9 @@ class ConsumerGroupMetadataValue:
     """The group's epoch, and the hash of the topic metadata that it was computed from."""
 
     epoch: int = int32()
+    # KIP-1101, since Kafka 4.1. Before that the topics were in record 4.
     metadata_hash: int = int64(tag=0)
+    # KIP-1282, since Kafka 4.4.
     creation_time_ms: int = int64(tag=1, default=-1)
 
 
@@ -151,6 +158,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = string(nullable=0)
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable=0)
+    # Only of a classic member: what a downgrade needs to make a classic group again.
     classic_member_metadata: ClassicMemberMetadata | None = struct(
         ClassicMemberMetadata, nullable=0, default=None, tag=0
     )
@@ -168,6 +176,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
     """The group epoch that the target assignment was computed for, and when."""
 
     assignment_epoch: int = int32()
+    # KIP-1263, since Kafka 4.3, which computes targets no faster than its interval allows.
     assignment_timestamp: int = int64(tag=0)
 
 
@@ -188,6 +197,7 @@ class RecordTopicPartitions:
 
     topic_id: bytes = uuid()
     partitions: tuple[int, ...] = array(int32())
+    # KIP-1251, since Kafka 4.3: a commit with an older epoch is accepted back to this one.
     assignment_epochs: tuple[int, ...] | None = array(int32(), nullable=0, default=None, tag=0)
 
 
@@ -212,6 +222,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
+    # By `MemberState`; a number of a newer coordinator is read as UNKNOWN.
     state: int = int8()
     assigned_partitions: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
     partitions_pending_revocation: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
