@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="make long ARGS=...", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument(
-        "--seed", type=int, default=None, help="where all begin; drawn afresh if not options"
+        "--seed", type=int, default=None, help="where all begin; drawn afresh if not given"
     )
     parser.add_argument(
         "--only",

@@ -211,9 +211,7 @@ def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:
     ]
     last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {
-        "what": named[0]
-        if named
-        else f"its import ({last[-1].strip() if last else 'nothing lines'})"
+        "what": named[0] if named else f"its import ({last[-1].strip() if last else 'no output'})"
     }
 
 
@@ -225,5 +223,5 @@ def _broken_law(done: subprocess.CompletedProcess[str]) -> Finding:
     return {
         "seed": -1,
         "what": "its import",
-        "why": (done.stderr.strip().splitlines() or ["nothing lines"])[-1],
+        "why": (done.stderr.strip().splitlines() or ["no output"])[-1],
     }

@@ -7,7 +7,9 @@ names or objects.
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
 from apportion.member.assignors.interface import (
     Assignor,
+    FollowUp,
     Given,
+    MemberFailure,
     Rebalance,
     Subscription,
     TopicParts,
@@ -18,7 +20,9 @@ from apportion.member.assignors.interface import (
 __all__ = [
     "Assignor",
     "CooperativeSticky",
+    "FollowUp",
     "Given",
+    "MemberFailure",
     "Range",
     "Rebalance",
     "RoundRobin",

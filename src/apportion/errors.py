@@ -7,6 +7,8 @@ is for bytes that are no message: the owner of the connection closes it.
 
 from enum import IntEnum
 
+__all__ = ["Code", "DecodeError", "EncodeError", "Refused", "Unanswerable"]
+
 RETRIABLE = True
 """Marks a code as Kafka's RetriableException does: the same request may succeed later."""
 

@@ -58,7 +58,7 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
         0,
         [
             "up: a group of Kafka Streams, Stable, 2 processes, 2 consumers, 2 active tasks, lag 1",
-            "metadata: spoken is version 2, possible 11; 1 of 2 processes is in the way",
+            "metadata: version 2 is in use, 11 is possible; 1 of 2 processes holds the group back",
             f"metadata: {advice}",
             "Standby tasks and warm-ups look alike to others than the leader, and nothing "
             "here tells them apart.",

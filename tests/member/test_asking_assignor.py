@@ -9,9 +9,9 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import (
     Assignor,
-    Farewell,
     FollowUp,
     Given,
+    MemberFailure,
     Rebalance,
     Subscription,
     by_topic,
@@ -197,7 +197,7 @@ class Coming(Assignor):
     ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         return {}
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         if self.at_ms < 0:
             raise Refused(Code.INVALID_REQUEST, "not for me")
         return FollowUp(self.at_ms, "it is time")
@@ -249,7 +249,7 @@ def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has() -> None:
 
 
 class Parting(Assignor):
-    """Says farewell in its second generation, whatever was given."""
+    """Ends its member in its second generation, whatever was given."""
 
     name = "parting"
     rebalances = (Rebalance.COOPERATIVE,)
@@ -257,8 +257,8 @@ class Parting(Assignor):
     def assign(self, cluster: Any, members: Any) -> dict[str, Given]:
         raise NotImplementedError
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
-        return Farewell(Code.POLICY_VIOLATION, "that was all") if generation == 2 else None
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
+        return MemberFailure(Code.POLICY_VIOLATION, "that was all") if generation == 2 else None
 
 
 def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go() -> None:

@@ -45,7 +45,8 @@ def there() -> Surroundings:
 
 
 GONE = (
-    f"topic t (id {topic_id_text(ID)}) was deleted or recreated: not read were t-0 from offset 10"
+    f"topic t (id {topic_id_text(ID)}) was deleted or created again: "
+    "not read were t-0 from offset 10"
 )
 
 

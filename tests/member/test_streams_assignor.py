@@ -8,9 +8,9 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import (
-    Farewell,
     FollowUp,
     Given,
+    MemberFailure,
     Subscription,
     TopicShape,
     by_topic,
@@ -46,7 +46,9 @@ def assignor(release: str = "4.3", **settings: Any) -> StreamsAssignor:
     )
 
 
-def hears(member: StreamsAssignor, generation: int = 1, **info: Any) -> Farewell | FollowUp | None:
+def hears(
+    member: StreamsAssignor, generation: int = 1, **info: Any
+) -> MemberFailure | FollowUp | None:
     """What the member wants next after an assignment of task 0_1 with these words."""
     defaults: dict[str, Any] = {"used": 11, "supported": 11, "active": (TASK,)}
     told = AssignmentInfo(**defaults | info)
@@ -157,28 +159,30 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "farewell"),
+    ("error", "fatal"),
     [
         (
             AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA,
-            Farewell(
+            MemberFailure(
                 Code.UNKNOWN_TOPIC_OR_PARTITION,
                 "source topics are missing, of lines: create them, and start again",
             ),
         ),
         (
             AssignorError.ASSIGNMENT_ERROR,
-            Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
+            MemberFailure(
+                Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
+            ),
         ),
         (
             AssignorError.SHUTDOWN_REQUESTED,
-            Farewell(Code.INVALID_REQUEST, "an instance has asked all instances to shut down"),
+            MemberFailure(Code.INVALID_REQUEST, "an instance has asked all instances to shut down"),
         ),
     ],
 )
-def test_an_error_ends_the_member_in_order(error: AssignorError, farewell: Farewell) -> None:
+def test_an_error_ends_the_member_in_order(error: AssignorError, fatal: MemberFailure) -> None:
     member = assignor()
-    assert hears(member, error=error) == farewell
+    assert hears(member, error=error) == fatal
     assert member.tasks == TaskShare()
 
 

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from apportion.member.assignors.builtin import Assignor, Rebalance
-from apportion.member.assignors.interface import Farewell, FollowUp, Given, Subscription, TopicShape
+from apportion.member.assignors.interface import (
+    FollowUp,
+    Given,
+    MemberFailure,
+    Subscription,
+    TopicShape,
+)
 from apportion.member.membership import MembershipState, ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
@@ -200,7 +206,7 @@ class Broken(Assignor):
     ) -> dict[str, Given] | Generator[Any, Any, dict[str, Given]]:
         return {}
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         self.given = given
         return None
 

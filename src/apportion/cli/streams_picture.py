@@ -96,10 +96,10 @@ def _group_lines(report: dict[str, Any]) -> Iterator[str]:
     metadata = report["metadata"]
     if metadata is not None:
         if blocking := metadata["held_back_by"]:
-            are, of = ("is", "1") if len(blocking) == 1 else ("are", str(len(blocking)))
-            versions = f"spoken is version {metadata['used']}, possible {metadata['possible']}"
+            hold = "holds" if len(blocking) == 1 else "hold"
+            versions = f"version {metadata['used']} is in use, {metadata['possible']} is possible"
             count = _count(len(processes), "process")
-            yield f"metadata: {versions}; {of} of {count} {are} in the way"
+            yield f"metadata: {versions}; {len(blocking)} of {count} {hold} the group back"
         yield from (f"metadata: {sentence}" for sentence in metadata["advice"])
     if report["next_rebalance_ms"] is not None:
         yield f"next rebalance: {_when(report['next_rebalance_ms'])}"

@@ -79,7 +79,7 @@ class GroupMembership:
         before_join: called once, on a background thread, when the coordinator is known and before
         it hears of the member; if it raises AnotherSink, the member does not join, and `refusal`
         holds the error.
-        settings: fields of the KIP-848 member's `Settings`, or of `ClassicSettings`, such as
+        settings: fields of `ConsumerSettings` (KIP-848) or of `ClassicSettings`, such as
         instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster

@@ -1,7 +1,7 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables.
+exactly-once writer for Delta tables. `seeds` plays the simulator's seeds on a Spark cluster.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from apportion.exports import lazily
 
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
-    from apportion.spark import delta
+    from apportion.spark import delta, seeds
     from apportion.spark.options import OptionError
     from apportion.spark.stateless import StatefulQuery, guard
 else:
@@ -22,7 +22,8 @@ else:
             "StatefulQuery": "apportion.spark.stateless",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
+            "seeds": "apportion.spark.seeds",
         },
     )
 
-__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard"]
+__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard", "seeds"]

@@ -1,10 +1,10 @@
-"""The group member behind one Spark query: a driver of the batch rule.
+"""The group member behind one Spark query: the driver of a batch planner.
 
-`member/batch/rule.py` decides what a micro-batch reads. It is a generator: it yields queries, and
-this module answers each one from the membership, from the cluster or from what the writers
+`member/batch/planner.py` decides what a micro-batch reads. It is a generator: it yields queries,
+and this module answers each one from the membership, from the cluster or from what the writers
 reported. The heartbeat thread of the membership receives a new target assignment at any time; only
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
-one before, so the span that comes back as `previous` is in the sink: the batch rule builds on that.
+one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
 What is decided here is how long to retry, and when an error ends the query. No record is read here.
 """
@@ -82,7 +82,7 @@ log = logging.getLogger("apportion.spark")
 class BatchMember:
     """A member of the query's group, which plans one offset range for each micro-batch.
 
-    It joins when the batch rule says so: after the group is known to belong to this query's sink.
+    It joins when the batch planner asks for it: once the group belongs to this query's sink.
     Every method runs on the thread on which Spark plans micro-batches; heartbeats have their own.
     """
 
@@ -375,7 +375,7 @@ class BatchMember:
             log.warning("group %s: %s", self.options.group, reason or "reading again")
 
 
-# How each kind of query of the batch rule is answered. All handlers have one signature.
+# How each kind of query of the batch planner is answered. All handlers have one signature.
 ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
     StartMembership: lambda member, _query: member._join(),

@@ -1,9 +1,10 @@
 """How a query's group is described by its coordinator, whichever protocol its members speak.
 
-The batch rule needs two answers: who is assigned what, to know that a share is complete, and which
-members may read the query's topics, to know whose writers have yet to name their sink. A group is
-described by DescribeGroups or by ConsumerGroupDescribe (KIP-848), and each refuses or calls dead a
-group of the other kind. A group may change its kind at any time while it is being migrated.
+The batch planner needs two answers: who is assigned what, to know that a share is complete, and
+which members may read the query's topics, to know whose writers have yet to name their sink. A
+group is described by DescribeGroups or by ConsumerGroupDescribe (KIP-848), and each refuses or
+calls dead a group of the other kind. A group may change its kind at any time while it is being
+migrated.
 """
 
 from apportion.client.cluster import Cluster

@@ -110,8 +110,8 @@ class FollowUp(NamedTuple):
     why: str
 
 
-class Farewell(NamedTuple):
-    """The end of the membership, as soon as the owner has stopped using its partitions.
+class MemberFailure(NamedTuple):
+    """An assignment that ends the membership, once the user has stopped using its partitions.
 
     code, why: the error with which it ends.
     """
@@ -156,12 +156,12 @@ class Assignor(Protocol):
         """
         ...
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         """Take this member's assignment in a generation of its group (KIP-341).
 
         Called on every member, after SyncGroup. Return None, or a `FollowUp`, which makes the
-        member rejoin at that time unless the group rebalances before, or a `Farewell`, with which
-        it gives up all partitions and ends. Members of apportion obey both; other clients, which
-        use the assignor through an adapter, cannot.
+        member rejoin at that time unless the group rebalances before, or a `MemberFailure`, with
+        which it gives up all partitions and ends. Members of apportion obey both; other clients,
+        which use the assignor through an adapter, cannot.
         """
         return None

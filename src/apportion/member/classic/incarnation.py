@@ -12,7 +12,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.assignors.interface import Cluster, Farewell, FollowUp, Given, Rebalance
+from apportion.member.assignors.interface import Cluster, FollowUp, Given, MemberFailure, Rebalance
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -50,7 +50,7 @@ class Incarnation:
     number: counts the incarnations. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
     follow_up: the rebalance that the assignor asked for at a later time; None if it asked for none.
-    farewell: the error with which the membership ends as soon as the owner uses no partition. If
+    fatal: the error with which the membership ends as soon as the owner uses no partition. If
     the membership is lost before that, the next incarnation takes it over.
     """
 
@@ -61,7 +61,7 @@ class Incarnation:
         number: int,
         topics: tuple[str, ...],
         *,
-        farewell: Farewell | None = None,
+        fatal: MemberFailure | None = None,
     ) -> None:
         self.number = number
         self.topics = topics
@@ -69,7 +69,7 @@ class Incarnation:
         self.ownership = OwnedPartitions()
         self.rejoin_reason: str | None = None
         self.follow_up: FollowUp | None = None
-        self.farewell = farewell
+        self.fatal = fatal
         self._pending_assignment: PendingAssignment | None = None
         self._settings = settings
         self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
@@ -123,13 +123,13 @@ class Incarnation:
     def build_request(self, state: MembershipState, member_id: str) -> MemberRequest:
         """Return the request that `state` calls for.
 
-        Raises Refused with the farewell if the member would join although it has to end.
+        Raises Refused with the fatal error, if there is one: such a member has to end.
         """
         if state is MembershipState.LEAVING:
             return leave_request(self._settings, member_id)
         if state is MembershipState.JOINING:
-            if self.farewell is not None:
-                raise Refused(*self.farewell)
+            if self.fatal is not None:
+                raise Refused(*self.fatal)
             return self._build_join(member_id)
         build = sync_request if self.generation.may_sync else heartbeat_request
         return build(self._settings, member_id, self.generation)
@@ -300,8 +300,8 @@ class Incarnation:
         assert assignor is not None
         reply = call_assignor(assignor, lambda: assignor.on_assignment(given, generation.number))
         self.follow_up = reply if isinstance(reply, FollowUp) else None
-        if isinstance(reply, Farewell):
-            self.farewell, self._assigned, self.rejoin_reason = reply, Given(), reply.why
+        if isinstance(reply, MemberFailure):
+            self.fatal, self._assigned, self.rejoin_reason = reply, Given(), reply.why
         offers = self._update_target()
         if skips_assignment and self._metadata.exceeds_any(
             self._assigned.partitions, generation.topics
@@ -375,18 +375,18 @@ class Incarnation:
         """Revoke what may not be kept while rejoining; return the offer to the owner.
 
         Under the eager protocol that is everything, under the cooperative one the topics that are
-        no longer subscribed (KIP-429). Raises Refused with the farewell, if there is one, once the
-        owner uses no partition.
+        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there
+        is one, once the owner uses no partition.
         """
-        if self.farewell is not None and not self.ownership.owned:
-            raise Refused(*self.farewell)
+        if self.fatal is not None and not self.ownership.owned:
+            raise Refused(*self.fatal)
         return self.ownership.restrict_target(self.number, self._may_keep)
 
     @property
     def may_rejoin(self) -> bool:
         """Whether the owner uses nothing that it may not keep while rejoining."""
         ownership = self.ownership
-        if self.farewell is not None:
+        if self.fatal is not None:
             return False
         if self._settings.revokes_before_rejoin and minus(ownership.owned, ownership.target or ()):
             return False

@@ -323,10 +323,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._backoff.reset_delay(now)
 
     def _start_incarnation(self, number: int) -> None:
-        """Begin with an empty state; the subscription and a farewell that is due stay."""
+        """Begin with an empty state; the subscription and a fatal assignment stay."""
         old = self._incarnation
         self._incarnation = Incarnation(
-            self.settings, self._metadata, number, old.topics, farewell=old.farewell
+            self.settings, self._metadata, number, old.topics, fatal=old.fatal
         )
 
     def _reset_membership(self) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import (
     Cluster,
-    Farewell,
     FollowUp,
     Given,
+    MemberFailure,
     Rebalance,
     Subscription,
     TopicParts,
@@ -60,14 +60,14 @@ NEWEST_RELEASE = "4.3"
 
 ENDS = {
     # VERSION_PROBING (2) is unused by now, so it is not here.
-    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Farewell(
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: MemberFailure(
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         "source topics are missing, of {sources}: create them, and start again",
     ),
-    AssignorError.ASSIGNMENT_ERROR: Farewell(
+    AssignorError.ASSIGNMENT_ERROR: MemberFailure(
         Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
     ),
-    AssignorError.SHUTDOWN_REQUESTED: Farewell(
+    AssignorError.SHUTDOWN_REQUESTED: MemberFailure(
         Code.INVALID_REQUEST, "an instance has asked all instances to shut down"
     ),
 }
@@ -267,11 +267,11 @@ class StreamsAssignor:
 
     # the member's assignment
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         """Take the assigned tasks; return a FollowUp if another rebalance is needed.
 
-        Returns a Farewell if the leader assigned an error code. Raises Refused for an assignment
-        that is no valid AssignmentInfo, which ends the membership.
+        Returns a MemberFailure if the leader assigned an error code. Raises Refused for an
+        assignment that is no valid AssignmentInfo, which ends the membership.
         """
         if not given.user_data:
             why = (
@@ -298,7 +298,7 @@ class StreamsAssignor:
         if info.error in ENDS:
             code, why = ENDS[AssignorError(info.error)]
             self.tasks = TaskShare()
-            return Farewell(
+            return MemberFailure(
                 code, why.format(sources=", ".join(self.settings.topology.external_topics))
             )
         release, received = self.settings.release, MetadataVersions(info.used, info.supported)

@@ -1,7 +1,8 @@
 """An application as a simulated process: a real group member, and a script that reads partitions.
 
-This is the simulator's driver of a member of either protocol; `client.session.Session` is the real
-one. `Reader` and `Worker` have the script. The observer sees which partitions the script uses.
+This is the simulator's driver of a member of either protocol; the real one is `GroupMembership` of
+`client/group_membership.py`. `Reader` and `Worker` have the script. The observer sees which
+partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping

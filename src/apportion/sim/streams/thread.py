@@ -38,6 +38,7 @@ from apportion.sim.streams.word_count import (
     task_of,
 )
 from apportion.streams.metadata.model import RUNNING, TaskId
+from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -47,11 +48,6 @@ if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
 PRODUCE_VERSION = 12
-NEWER_VERSION_REASON = "all understand version"
-"""How the reason in JoinGroup begins when a member rejoins to use a newer metadata version.
-
-`streams/metadata/probing.py` writes it; the law `leader-triggers` looks for it.
-"""
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
