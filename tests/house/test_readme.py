@@ -51,6 +51,8 @@ def test_the_consumer_prints_what_was_produced() -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A shell starts background jobs with SIGINT ignored, and the tests may be one.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             assert reader.stdout is not None
