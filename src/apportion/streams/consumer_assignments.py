@@ -68,7 +68,10 @@ class GroupTasks(NamedTuple):
 def assign_consumers(
     group: GroupTasks, assignment: TaskAssignment, decision: VersionDecision
 ) -> dict[str, ConsumerAssignment]:
-    """Return the assignment of every consumer, without a probing rebalance."""
+    """Return the Streams assignment of every consumer, without a probing rebalance.
+
+    `assign_as_leader` calls it with the task assignor's answer.
+    """
     # Planned owners, not current ones: interactive queries go where the tasks will be once the
     # withheld ones have moved.
     active_hosts, standby_hosts = _partitions_by_host(group, assignment)
@@ -90,10 +93,11 @@ def current_owners(
     assignable: Mapping[str, ConsumerMetadata],
     index: TaskIndex,
 ) -> dict[int, str]:
-    """Return the member that owns each task, by task number; tasks that nobody owns are left out.
+    """Return the member that owns each Streams task, by its number; unowned tasks are left out.
 
-    Members that get nothing in this rebalance count, too: they may still read. A task that several
-    members report has SEVERAL_OWNERS, if one of them can be assigned tasks.
+    The leader withholds these tasks from other members until they are released (KIP-429). Members
+    that get nothing in this rebalance count, too: they may still read. A task that several members
+    report has SEVERAL_OWNERS, if one of them can be assigned tasks.
     """
     owners: dict[int, str] = {}
     for member, consumer in sorted(subscriptions.items()):
@@ -111,7 +115,7 @@ def current_owners(
 
 
 def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -> ProcessTasks:
-    """Return the tasks of one process, and the previous tasks of each of its consumers.
+    """Return the tasks of one Streams process, and the previous tasks of each of its consumers.
 
     A consumer's own tasks come first among its previous ones, then those of which it has state, the
     smallest lag first.
@@ -142,10 +146,10 @@ def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -
 def _consumer_assignment(
     group: GroupTasks, process: int, member: str, assigned: ThreadTasks, template: AssignmentInfo
 ) -> ConsumerAssignment:
-    """Return the assignment of one consumer.
+    """Return the assignment of one Streams consumer, for the leader's SyncGroup request.
 
-    As in Kafka, a withheld task of which the process has state is assigned as a standby meanwhile,
-    so that the process keeps that state.
+    As in Kafka, a task that another consumer still owns is withheld. If the process has state of
+    it, the task is assigned as a standby meanwhile, so that the process keeps that state.
     """
     tasks = group.task_index.tasks
     # The whole task is withheld, never single partitions of it: a task that reads one of two joined
@@ -181,13 +185,13 @@ def _consumer_assignment(
 
 
 def _may_be_released_soon(group: GroupTasks, task: int) -> bool:
-    """Return whether a task withheld from its new owner may be free at the next rebalance.
+    """Return whether a Streams task withheld from its new owner may be free at the next rebalance.
 
     It may if this rebalance tells the previous owner that it lost the task; then the new owner
     rejoins at once (KIP-429). At least one of SEVERAL_OWNERS is assigned tasks and so is told.
-    task: its index. An owner that is assigned nothing, because its subscription cannot be read,
-    rejoins by itself once it has released the task. If it never does, the others must not rebalance
-    for ever.
+    task: its number in the leader's index. An owner that is assigned nothing, because its
+    subscription cannot be read, rejoins by itself once it has released the task. If it never does,
+    the others must not rebalance for ever.
     """
     owner = group.owners[task]
     # An unknown owner would leave this member rejoining in a loop, each time with the same answer.
@@ -195,7 +199,7 @@ def _may_be_released_soon(group: GroupTasks, task: int) -> bool:
 
 
 def _has_standby_state(states: ClientStates, process: int, task: int) -> bool:
-    """Return whether the process has state of the task that no active task of it uses."""
+    """Return whether the Streams process has state of the task that no active task of it uses."""
     # The rows of `states` are sorted by process and task.
     start, stop = np.searchsorted(states.process, (process, process + 1))
     row = start + int(np.searchsorted(states.task[start:stop], task))
@@ -206,7 +210,10 @@ Hosts = dict[HostInfo, tuple[TopicPartition, ...]]
 
 
 def _partitions_by_host(group: GroupTasks, assignment: TaskAssignment) -> tuple[Hosts, Hosts]:
-    """Return the active and the standby source partitions of each host, for interactive queries."""
+    """Return the active and the standby source partitions of each host, for AssignmentInfo.
+
+    Kafka Streams' interactive queries find by it the instance that has a key.
+    """
     active: dict[HostInfo, list[TopicPartition]] = {
         process.host: [] for process in group.processes if process.host
     }
@@ -221,6 +228,7 @@ def _partitions_by_host(group: GroupTasks, assignment: TaskAssignment) -> tuple[
 
 
 def _sorted_hosts(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
+    """Return the hosts of an AssignmentInfo in order, each partition of a host once."""
     return {
         host: tuple(sorted(dict.fromkeys(partitions))) for host, partitions in sorted(hosts.items())
     }

@@ -88,7 +88,10 @@ def assign_as_leader(
     subscriptions: Mapping[str, ConsumerMetadata],
     wall_ms: int,
 ) -> Generator[ClusterQuery, Any, GroupAssignment]:
-    """Compute the assignments of one rebalance, for the SyncGroup request of the leader.
+    """Compute the assignments of one Streams rebalance, for the leader's SyncGroup request.
+
+    A generator without I/O. `member/streams/assignor.py` drives it after the leader's JoinGroup
+    response and answers the queries that it yields (`queries.py`).
 
     existing: the partition counts of the topics that exist. subscriptions: of each consumer, by
     member id. A member whose subscription cannot be read, or that subscribes to other topics, gets
@@ -158,6 +161,7 @@ def assign_as_leader(
 
 
 def _requests_shutdown(consumer: ConsumerMetadata) -> bool:
+    """Return whether the consumer's Streams subscription asks all instances to stop (KIP-671)."""
     return (
         isinstance(consumer.info, SubscriptionInfo)
         and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED
@@ -167,10 +171,11 @@ def _requests_shutdown(consumer: ConsumerMetadata) -> bool:
 def _empty_assignments(
     members: Sequence[str], versions: Mapping[str, MetadataVersions], decision: VersionDecision
 ) -> dict[str, ConsumerAssignment]:
-    """Return the assignments of members that get no tasks.
+    """Return the Streams leader's assignments for the members that get no tasks.
 
-    A member whose subscription could be decoded hears the versions alone, so that it can step down
-    and rejoin (KIP-268); any other member hears of an error.
+    Where the subscription could be decoded, the assignment has only metadata versions, so that the
+    member can use an older version and rejoin (version probing, KIP-268). Otherwise it has an error
+    code.
     """
     future = AssignmentInfo(decision.future_versions.used, decision.future_versions.supported)
     return {
@@ -182,9 +187,10 @@ def _empty_assignments(
 def _assign_nothing(
     subscriptions: Mapping[str, ConsumerMetadata], used: int, error: AssignorError, why: str
 ) -> GroupAssignment:
-    """Return empty assignments for all members, with an error code.
+    """Return the Streams leader's empty assignments with an error code, for all members.
 
-    They are encoded in a version that all can read; versions below 4 have no field for the code.
+    `assign_as_leader` returns them where no assignment is possible. used: the lowest metadata
+    version in use, in which they are encoded; versions below 4 have no field for the code.
     """
     # The members may all come from the future; then this leader's newest version is the answer.
     used = max(1, min(used, LATEST))
@@ -198,7 +204,10 @@ def _assign_nothing(
 def _create_topics_and_index_tasks(
     topology: Topology, existing: Mapping[str, int]
 ) -> Generator[ClusterQuery, Any, TaskIndex]:
-    """Create the internal topics that are missing, and return the tasks.
+    """Create the missing internal topics of the Streams group, and return its tasks by number.
+
+    A part of the leader's generator `assign_as_leader`: `member/streams` answers what it yields
+    with the partition counts of all internal topics, also of those that existed.
 
     Raises MissingSources or TopologyRefused as `Topology.partition_counts` does, and
     TopologyRefused if an internal topic has another number of partitions or cannot be created.
@@ -233,9 +242,11 @@ def _create_topics_and_index_tasks(
 def _end_offset_sums(
     index: TaskIndex, topology: Topology
 ) -> Generator[ClusterQuery, Any, tuple[Longs | None, tuple[str, ...]]]:
-    """Fetch the sum of the end offsets of each task's changelogs, by task number.
+    """Fetch the sum of the end offsets of each Streams task's changelogs, by task number.
 
-    Returns None, and a note for the log, if the cluster does not answer.
+    A part of the leader's generator `assign_as_leader`, for the lags of the clients;
+    `member/streams` sends ListOffsets and OffsetFetch for what it yields. Returns None, and a note
+    for the log, if the cluster does not answer.
     """
     # A source topic may serve as the changelog (`topology.optimization`). Records beyond the
     # group's committed offset have not been processed, so there is no state of them to restore.
@@ -268,10 +279,10 @@ def _schedule_probing_rebalance(
     settings: LeaderSettings,
     wall_ms: int,
 ) -> None:
-    """Schedule a probing rebalance (KIP-441) in the assignment of one consumer.
+    """Schedule a probing rebalance (KIP-441) in the Streams assignment of one consumer.
 
-    It is one of the leader's process, as in Kafka: one rejoining member is enough to start a
-    rebalance. Changes nothing if a consumer of that process rejoins at once anyway.
+    The leader's process gets it, as in Kafka: one rejoining member is enough to start a rebalance.
+    Changes nothing if a consumer of that process rejoins at once anyway.
     """
     own = next(
         (process.consumers for process in processes if settings.member_id in process.consumers), ()

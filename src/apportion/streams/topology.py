@@ -25,6 +25,7 @@ class MissingSources(Refused):
     """Source topics of the application do not exist."""
 
     def __init__(self, topics: tuple[str, ...]) -> None:
+        """Keep the names of the source topics that the Streams application lacks."""
         super().__init__(
             Code.UNKNOWN_TOPIC_OR_PARTITION,
             f"source topics are missing: {', '.join(topics)}; create them, and start again",
@@ -94,6 +95,7 @@ class Topology:
     subtopologies: Mapping[int, Subtopology] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check a new Streams topology: its subtopologies, and repartition topics for cycles."""
         _check(self.subtopologies)
         # Find a cycle of repartition topics now, not in the first rebalance. Whether the counts can
         # be inferred does not depend on their values.
@@ -104,7 +106,7 @@ class Topology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """All topics that some task reads, in order of name: what a member subscribes to."""
+        """All topics that some Streams task reads, by name: what a member subscribes to."""
         return tuple(
             sorted({name for part in self.subtopologies.values() for name in part.source_topics})
         )
@@ -115,11 +117,12 @@ class Topology:
         return tuple(sorted(name for part in self.subtopologies.values() for name in part.sources))
 
     def partition_counts(self, existing: Mapping[str, int]) -> dict[str, int]:
-        """Return the partition counts of all topics that some task reads, by name.
+        """Return the partition counts of all topics that some Streams task reads, by name.
 
-        existing: the partition counts of the topics that exist. A repartition topic has as many
-        partitions as the largest source of its writers. Raises MissingSources, or TopologyRefused
-        where copartitioned topics differ or a repartition topic exists with another count.
+        The leader asks in each rebalance. existing: the partition counts of the topics that exist.
+        A repartition topic has as many partitions as the largest source of its writers. Raises
+        MissingSources, or TopologyRefused where copartitioned topics differ or a repartition topic
+        exists with another count.
         """
         # Before anything else: without its sources no count of an internal topic can be computed.
         missing = tuple(name for name in self.external_topics if name not in existing)
@@ -145,7 +148,7 @@ class Topology:
         return dict(sorted(counts.items()))
 
     def _repartition_topics(self) -> dict[str, InternalTopic]:
-        """Return the repartition topics that the subtopologies read, by name."""
+        """Return the repartition topics that the Streams subtopologies read, by name."""
         return {
             topic.name: topic
             for subtopology in self.subtopologies.values()
@@ -155,10 +158,10 @@ class Topology:
     def _infer_repartition_counts(
         self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
     ) -> None:
-        """Set the count of each repartition topic: the largest of the topics that its writers read.
+        """Set each repartition topic's partition count: the largest that its writers read.
 
-        A writer may itself read a repartition topic, so this goes on until nothing is unknown.
-        Raises TopologyRefused for a cycle of unknown counts.
+        A writer is a Streams subtopology, and may itself read a repartition topic, so this goes on
+        until nothing is unknown. Raises TopologyRefused for a cycle of unknown counts.
         """
         writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
         # Several subtopologies may write one repartition topic; its count follows from all of them.
@@ -191,7 +194,7 @@ class Topology:
     def _align_copartitioned(
         self, counts: dict[str, int], internal: Mapping[str, InternalTopic]
     ) -> None:
-        """Give copartitioned topics equal counts.
+        """Give the copartitioned topics of the Streams topology equal partition counts.
 
         Repartition topics without a count of their own follow the others. A task joins the
         partitions of one number, so copartitioned topics must have equally many.
@@ -215,9 +218,9 @@ class Topology:
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 
     def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
-        """Return the topics that the group must create, in order of name, with their partitions.
+        """Return the internal topics that the Streams group must create, in order of name.
 
-        counts: the result of `partition_counts`.
+        They are repartition topics and changelogs. counts: the result of `partition_counts`.
         """
         topics = {}
         for part in self.subtopologies.values():
@@ -234,7 +237,7 @@ class Topology:
         return tuple(topics[name] for name in sorted(topics))
 
     def tasks(self, counts: Mapping[str, int]) -> tuple[Task, ...]:
-        """Return all tasks in order of their ids.
+        """Return all tasks of the Streams topology in order of their ids.
 
         A subtopology has one task for each partition of its largest source topic.
         """
@@ -246,6 +249,7 @@ class Topology:
 
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
+    """Yield the tasks of one Streams subtopology, each with the partitions of its number."""
     # As many tasks as the largest source topic has partitions, as in Kafka Streams; a task reads
     # nothing of a smaller topic that lacks its partition.
     most = _tasks(part, counts)
@@ -263,7 +267,7 @@ def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
 
 
 def _check(parts: Mapping[int, Subtopology]) -> None:
-    """Raise TopologyRefused for a faulty subtopology, a topic that two share, or an unread sink."""
+    """Raise TopologyRefused for a faulty Streams subtopology, a shared topic or an unread sink."""
     if not parts:
         raise TopologyRefused(
             "a topology has at least one subtopology, with the topics that it reads"
@@ -310,7 +314,7 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
 
 
 def _check_part(number: object, part: Subtopology) -> None:
-    """Raise TopologyRefused if a subtopology has an invalid number, topic name, count or group."""
+    """Raise TopologyRefused if a Streams subtopology's number, topic, count or group is invalid."""
     if type(number) is not int or not 0 <= number < 2**31:
         raise TopologyRefused(
             f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}"

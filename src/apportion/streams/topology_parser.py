@@ -7,11 +7,11 @@ from apportion.streams.topology import InternalTopic, Subtopology, Topology, Top
 
 
 def topology_of(subtopologies: Iterable[Mapping[str, Any]]) -> Topology:
-    """Return the topology of these subtopologies, numbered from 0.
+    """Return the Streams topology of these subtopologies, numbered from 0.
 
-    Each is a mapping with the fields of `Subtopology`, each of them a list. An internal topic is
-    its name, or a mapping with the fields of `InternalTopic`. Raises TopologyRefused with the
-    reason.
+    For the `topology` of a `StreamsConsumer`. Each is a mapping with the fields of `Subtopology`,
+    each of them a list. An internal topic is its name, or a mapping with the fields of
+    `InternalTopic`. Raises TopologyRefused with the reason.
     """
     if isinstance(subtopologies, str | bytes | Mapping) or not isinstance(subtopologies, Iterable):
         raise TopologyRefused(
@@ -23,6 +23,7 @@ def topology_of(subtopologies: Iterable[Mapping[str, Any]]) -> Topology:
 
 
 def _subtopology(number: int, fields: Mapping[str, Any]) -> Subtopology:
+    """Return the Streams subtopology of a mapping that `topology_of` was given."""
     where = f"subtopology {number}"
     _check_fields(where, fields, Subtopology.__dataclass_fields__)
     values: dict[str, Any] = {name: _list(where, name, fields) for name in fields}
@@ -36,13 +37,14 @@ def _subtopology(number: int, fields: Mapping[str, Any]) -> Subtopology:
 
 
 def _list(where: str, name: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a Streams subtopology's field as a tuple. Raises TopologyRefused if it is no list."""
     if not isinstance(fields[name], list | tuple):
         raise TopologyRefused(f"{where}: {name} must be a list, not {fields[name]!r}")
     return tuple(fields[name])
 
 
 def _internal_topic(where: str, value: Any) -> InternalTopic:
-    """Return the topic that a name or a mapping describes. Raises TopologyRefused."""
+    """Return the internal Streams topic of a name or a mapping. Raises TopologyRefused."""
     if isinstance(value, str):
         return InternalTopic(value)
     _check_fields(f"{where}: an internal topic", value, InternalTopic._fields)
@@ -59,7 +61,7 @@ def _internal_topic(where: str, value: Any) -> InternalTopic:
 
 
 def _check_fields(where: str, value: Any, known: Iterable[str]) -> None:
-    """Raise TopologyRefused unless `value` is a mapping that has known fields only."""
+    """Raise TopologyRefused unless this part of a Streams topology has known fields only."""
     if not isinstance(value, Mapping):
         raise TopologyRefused(
             f"{where} must be a mapping of its fields, {', '.join(known)}, not {value!r}"

@@ -66,7 +66,7 @@ class DescribedConsumer:
 
     @property
     def versions(self) -> MetadataVersions | None:
-        """The two version numbers of its subscription."""
+        """The two metadata version numbers of the described consumer's Streams subscription."""
         return (
             None
             if self.subscription is None
@@ -253,11 +253,11 @@ def _decode_assignment(
 def _partitions_by_task(
     tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Return a described member's active tasks, each with the partitions that it reads.
+    """Return a described Streams member's active tasks, each with the partitions that it reads.
 
     AssignmentInfo lists one task for each assigned partition, in the order of the partitions: task
-    i reads partition i, and a task of several partitions is listed several times. Where the lists
-    differ in length they cannot be matched, and every task is returned without partitions.
+    i reads partition i, and a task of several partitions is listed several times. If the lists
+    differ in length, they cannot be matched: each task then has no partitions.
     """
     pairs = zip(tasks, partitions, strict=True) if len(tasks) == len(partitions) else ()
     by_task: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
@@ -309,11 +309,12 @@ def _process(
 
 
 def _standby_kind(group: GroupDescription) -> StandbyKind:
-    """Return whether the described group's copies are standbys, warm-ups, or cannot be told apart.
+    """Return whether the described Streams group's task copies are standbys, warm-ups or either.
 
-    Without a scheduled probing rebalance there are no warm-ups. With one, there are only warm-ups
-    if some task of a stateful subtopology has no copy: the task assignors of Kafka Streams give
-    every stateful task equally many standbys, unless client tags prevent it or a task just moves.
+    For `apportion streams describe`. Without a scheduled probing rebalance there are no warm-ups.
+    With one, there are only warm-ups if some task of a stateful subtopology has no copy: the task
+    assignors of Kafka Streams give every stateful task equally many standbys, unless client tags
+    prevent it or a task just moves.
     """
     assignments = [consumer.assignment for consumer in group.consumers]
     if not all(
@@ -339,7 +340,7 @@ def _standby_kind(group: GroupDescription) -> StandbyKind:
 
 
 def _unowned(group: GroupDescription) -> tuple[TaskId, ...]:
-    """Return the tasks of the described group that a member ran and that no member was assigned.
+    """Return the tasks of the described Streams group that a member ran and no member was assigned.
 
     A member reports what it runs when it joins. Returns none if some assignment cannot be decoded:
     the tasks may be in it.

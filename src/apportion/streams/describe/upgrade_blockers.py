@@ -30,7 +30,10 @@ class UpgradeBlocker(NamedTuple):
 def find_upgrade_blocker(
     versions_by_process: Mapping[str, MetadataVersions],
 ) -> UpgradeBlocker | None:
-    """Return what keeps these processes, by name, from a newer version; None without processes."""
+    """Return what keeps Streams processes from a newer metadata version; None without processes.
+
+    For `apportion streams describe`. The processes are given by name.
+    """
     if not versions_by_process:
         return None
     used = min(versions.used for versions in versions_by_process.values())
@@ -63,7 +66,7 @@ def find_upgrade_blocker(
 
 
 def releases_with_version(version: int) -> str:
-    """Return the releases whose newest metadata version this is: "2.1 to 2.3"; "" for none."""
+    """Return the Streams releases whose newest metadata version this is: "2.1 to 2.3", or ""."""
     names = [
         name
         for name, release in RELEASES.items()
@@ -77,7 +80,10 @@ def releases_with_version(version: int) -> str:
 def _advice_without_blocker(
     versions_by_process: Mapping[str, MetadataVersions], used: int, understood: int
 ) -> str:
-    """Return what to do where all processes support the same version."""
+    """Return what to do where all Streams processes support the same metadata version.
+
+    A sentence of `apportion streams describe`.
+    """
     if used == understood and used < EARLIEST_PROBEABLE:
         advice = "once all run a newer release, bounce them one by one without upgrade.from"
         return f"All speak version {used}, which does not name a newer supported one: {advice}."
@@ -94,7 +100,10 @@ def _advice_without_blocker(
 
 
 def _advice(names: list[str], versions: MetadataVersions) -> str:
-    """Return which version these processes use, which releases that means, and what to do."""
+    """Return which metadata version these Streams processes use, of which releases, and what to do.
+
+    A text of `apportion streams describe`.
+    """
     alone = len(names) == 1
     subject = f"{_listed(names)} {'speaks' if alone else 'speak'} version {versions.used}"
     releases = releases_with_version(versions.understood)
@@ -116,7 +125,7 @@ def _advice(names: list[str], versions: MetadataVersions) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return the names as the beginning of a sentence."""
+    """Return the names of Streams processes as the beginning of a sentence."""
     if len(names) == 1:
         return f"Process {names[0]}"
     return f"Processes {', '.join(names[:-1])} and {names[-1]}"

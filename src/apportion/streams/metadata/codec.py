@@ -61,10 +61,10 @@ _partition = cast(
 
 
 def encode_subscription(info: SubscriptionInfo) -> bytes:
-    """Return the bytes of `info` in version `info.used`, without the fields that it lacks.
+    """Return the user data of a Streams member's JoinGroup: `info` in version `info.used`.
 
-    Raises EncodeError for a version that its sender does not support, and for named topologies
-    before version 10.
+    Fields that the version lacks are left out. Raises EncodeError for a version that its sender
+    does not support, and for named topologies before version 10.
     """
     # Versions 1 and 2 do not send the supported version (KIP-268 added it in 3).
     if info.supported < info.used and info.used >= EARLIEST_PROBEABLE:
@@ -89,10 +89,10 @@ def encode_subscription(info: SubscriptionInfo) -> bytes:
 
 
 def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInfo | FutureInfo:
-    """Decode a member's subscription; FutureInfo for a version above `latest`.
+    """Decode a Streams member's subscription user data; FutureInfo for a version above `latest`.
 
-    latest: the newest version of the leader's release. In versions below 7 a task is RUNNING or, as
-    a standby, OFFSET_UNKNOWN.
+    latest: the newest metadata version of the leader's release. In versions below 7 a task is
+    RUNNING or, as a standby, OFFSET_UNKNOWN.
     """
     used = _used_version(buffer)
     # KIP-268: of an unknown version only the two numbers may be decoded, whatever follows them.
@@ -123,9 +123,10 @@ def decode_subscription(buffer: Buffer, latest: int = LATEST) -> SubscriptionInf
 
 
 def encode_assignment(info: AssignmentInfo) -> bytes:
-    """Return the bytes of `info` in version `info.used`, without the fields that it lacks.
+    """Return the user data that a Streams leader assigns: `info` in version `info.used`.
 
-    Raises EncodeError for named topologies before version 10.
+    Fields that the version lacks are left out. Raises EncodeError for named topologies before
+    version 10.
     """
     layout = min(info.used, LATEST)
     topics = _numbered_topics(info, layout)
@@ -158,7 +159,7 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
 
 
 def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | FutureInfo:
-    """Decode a member's assignment; FutureInfo for a version above `latest`."""
+    """Decode a Streams member's assignment user data; FutureInfo for a version above `latest`."""
     used = _used_version(buffer)
     # Nothing but the two numbers may be decoded (KIP-268): the layout behind them is unknown.
     if used > latest:
@@ -197,7 +198,7 @@ def _used_version(buffer: Buffer) -> int:
 
 
 def _versions(buffer: Buffer) -> FutureInfo:
-    """Return the two version numbers, which all versions begin with."""
+    """Return the two version numbers with which the Streams metadata of every version begins."""
     used = _used_version(buffer)
     # The second number was added in version 3 (KIP-268); in older ones other fields follow here.
     if used < EARLIEST_PROBEABLE:
@@ -208,7 +209,8 @@ def _versions(buffer: Buffer) -> FutureInfo:
 def _offset_sum_fields(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
     """Return the fields of a Streams SubscriptionInfo that carry the task offset sums.
 
-    sums: RUNNING for a task that the member runs. version: of the Streams metadata.
+    sums: by task; RUNNING, in place of a sum, for an active task that the member runs. version: of
+    the Streams metadata.
     """
     tasks = _in_order(sums)
     if version >= NAMES_SINCE:
@@ -243,7 +245,7 @@ def _offset_sum_fields(sums: Mapping[TaskId, int], version: int) -> dict[str, An
 
 
 def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[TaskId, int]:
-    """Return the offset sums of a subscription that was encoded in that version."""
+    """Return the task offset sums of a Streams subscription that was encoded in that version."""
     field, (subtopologies, partitions, sums, topologies) = "task_sums", subscription.task_sums
     rows: Iterable[tuple[Any, ...]] = zip(
         subtopologies, partitions, [name or None for name in topologies], strict=True
@@ -271,7 +273,7 @@ def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[T
 
 
 def _numbered_topics(info: AssignmentInfo, version: int) -> dict[str, int]:
-    """Return the number of each topic in the host maps of that version, in order of name."""
+    """Return the topic numbers for the host maps of an AssignmentInfo, in order of topic name."""
     # A dictionary lists only topics that its version's host maps name: version 5 has no standby
     # map.
     active = info.active_hosts.values() if version >= NUMBERS_SINCE else ()
@@ -286,7 +288,7 @@ def _numbered_topics(info: AssignmentInfo, version: int) -> dict[str, int]:
 def _host_layouts(
     hosts: Mapping[HostInfo, tuple[TopicPartition, ...]], topics: Mapping[str, int], version: int
 ) -> tuple[AssignmentHostPartitions, ...]:
-    """Return the layout of a host map. topics: their numbers, since version 5."""
+    """Return the layout of an AssignmentInfo's host map. topics: their numbers, since version 5."""
     layouts = []
     for host in sorted(hosts):
         names, partitions = _columns(sorted(hosts[host]), 2)
@@ -307,9 +309,10 @@ def _host_layouts(
 def _read_hosts(
     field: str, layouts: tuple[AssignmentHostPartitions, ...], topics: Mapping[int, str]
 ) -> dict[HostInfo, tuple[TopicPartition, ...]]:
-    """Return the partitions of each host. topics: by number; empty before version 5.
+    """Return the partitions of each host of an AssignmentInfo, for interactive queries.
 
-    Raises DecodeError for an unknown number, and for a host or partition that occurs twice.
+    topics: by number; empty before version 5. Raises DecodeError for an unknown number, and for a
+    host or partition that occurs twice.
     """
     hosts = [HostInfo(layout.host, layout.port) for layout in layouts]
     partitions = []
@@ -329,13 +332,16 @@ def _read_hosts(
 def _partitions(
     field: str, topics: Iterable[Any], partitions: Iterable[Any]
 ) -> tuple[TopicPartition, ...]:
-    """Return these partitions in order. Raises DecodeError if one occurs twice."""
+    """Return the partitions of one host of an AssignmentInfo, in order.
+
+    Raises DecodeError if one occurs twice.
+    """
     pairs = tuple(map(_partition, zip(topics, partitions, strict=True)))
     return tuple(sorted(_unique_mapping(field, pairs, pairs)))
 
 
 def _unique_mapping(field: str, keys: Collection[K], values: Iterable[V]) -> dict[K, V]:
-    """Map these keys to these values. Raises DecodeError if a key occurs twice."""
+    """Return a field of Streams metadata as a mapping. Raises DecodeError if a key occurs twice."""
     mapping = dict(zip(keys, values, strict=True))
     if len(mapping) != len(keys):
         repeated = next(key for key, count in Counter(keys).items() if count > 1)
@@ -353,6 +359,6 @@ def _in_order(tasks: Iterable[TaskId]) -> list[TaskId]:
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Columns:
-    """Return the columns of these rows; `width` empty ones without rows."""
+    """Return the columns of these rows of Streams metadata; `width` empty ones without rows."""
     # zip() of no rows has no columns at all, and the layouts need their exact number.
     return tuple(zip(*rows, strict=True)) or ((),) * width

@@ -124,10 +124,10 @@ class Kip848AssignmentMetadata:
 
 
 def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, reason: int) -> bool:
-    """Return whether a member may send `now` after `before`, for that reason.
+    """Return whether a Streams member may send metadata `now` after `before`, for that reason.
 
-    Process, endpoint and tags never change; topology hash and task lags may, with any reason but
-    NONE.
+    A rule of the unshipped client-side assignor of KIP-848: process, endpoint and tags never
+    change; topology hash and task lags may, with any reason but NONE.
     """
     is_same_member = _fixed_fields(before) == _fixed_fields(now)
     has_same_progress = (before.topology_hash, before.task_lags) == (
@@ -138,9 +138,10 @@ def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, r
 
 
 def topology_hash(topology: Part) -> bytes:
-    """Return 16 bytes that are equal exactly for equal topologies, on every machine.
+    """Return 16 bytes that are equal exactly for equal Streams topologies, on every machine.
 
-    Tuples of any type are equal if their parts are. The caller sorts what has no order.
+    For `Kip848MemberMetadata`. Tuples of any type are equal if their parts are. The caller sorts
+    what has no order.
     """
     return blake2b(_canonical(topology), digest_size=16).digest()
 
@@ -150,7 +151,7 @@ def _fixed_fields(metadata: Kip848MemberMetadata) -> tuple[object, ...]:
 
 
 def _canonical(part: Part) -> bytes:
-    """Return bytes from which the part could be read back, so no two parts collide."""
+    """Return bytes from which a part of a topology could be read back, so no two parts collide."""
     if part is None:
         return b"n"
     if isinstance(part, int):

@@ -83,7 +83,7 @@ class NextVersion(NamedTuple):
 def decide_versions(
     subscribed: Mapping[str, MetadataVersions], release: Release
 ) -> VersionDecision:
-    """Decide the versions of one assignment, as the leader.
+    """Decide the metadata versions of one Streams assignment, for the leader (KIP-268).
 
     subscribed: the versions of every member by id, the leader included. release: the leader's.
     Raises Refused for impossible numbers, and if no release can lead such a group: one member from
@@ -137,10 +137,11 @@ def _versions_in(used: int, supported: int) -> MetadataVersions:
 def next_subscription_version(
     sent: int, received: MetadataVersions, release: Release, leads_unfinished: bool = False
 ) -> NextVersion:
-    """Decide the version of a member's next subscription from its assignment.
+    """Decide the metadata version of a Streams member's next subscription from its assignment.
 
-    sent: the version of its last subscription. release: the member's. leads_unfinished: it is the
-    leader, and its `VersionDecision` had `upgrade_pending`.
+    `member/streams` asks for each SyncGroup response. sent: the version of its last subscription.
+    release: the member's. leads_unfinished: it is the leader, and its `VersionDecision` had
+    `upgrade_pending`.
 
     Raises Refused for an assignment above `sent`, or with a common version above what the release
     understands: such an answer comes from no known leader.
@@ -171,10 +172,10 @@ def next_subscription_version(
 def _after_probing(
     sent: int, received: MetadataVersions, latest: int, leads_unfinished: bool
 ) -> NextVersion:
-    """Follow the leader's own version (2.0 to 2.3), down at once or up from the next generation on.
+    """Return a Streams member's next metadata version, by the leader's own version (2.0 to 2.3).
 
-    KIP-268: after an empty assignment the member steps down to the leader's version and rejoins.
-    Only the leader rejoins to step up; the others follow in the rebalance that it starts.
+    KIP-268: after an empty assignment the member goes down to the leader's version and rejoins.
+    Only the leader rejoins to go up; the others follow in the rebalance that it starts.
     """
     # The assignment was empty, so nothing is lost by rejoining before it is adopted.
     if received.understood < sent:
@@ -190,7 +191,10 @@ def _after_probing(
 def _after_common_version(
     sent: int, received: MetadataVersions, _latest: int, _leads_unfinished: bool
 ) -> NextVersion:
-    """Follow the version that all members support, up or down (since 2.4)."""
+    """Return a Streams member's next metadata version, by what all members support (since 2.4).
+
+    For `next_subscription_version`, after SyncGroup; `received.supported` is that common version.
+    """
     # The common version is compared before the used one: with both a higher common and a lower used
     # version, stepping up ends the upgrade in one rebalance.
     if received.supported > sent:
@@ -209,6 +213,7 @@ def _after_common_version(
 def _unchanged(
     sent: int, _received: MetadataVersions, _latest: int, _leads_unfinished: bool
 ) -> NextVersion:
+    """Return the same metadata version: Streams members from before 2.0 have no version probing."""
     return NextVersion(sent)
 
 

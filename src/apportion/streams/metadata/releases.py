@@ -93,7 +93,7 @@ VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
 
 
 def _release(name: str) -> Release:
-    """Return the release of that name, by the table of what changed in 2.0, 2.4, 3.3 and 4.0."""
+    """Return the Kafka Streams release of that name, by what changed in 2.0, 2.4, 3.3 and 4.0."""
     metadata = NEWEST_VERSION.get(name, LATEST)
     # KIP-268 asks to backport KAFKA-6054, without which 0.10.1 to 1.1 know no upgrade.from; no such
     # release of 0.10.1 was ever made.
@@ -140,7 +140,7 @@ BRIDGE_RELEASE = "3.9"
 
 
 def known_release(name: str) -> Release:
-    """Return the release of that name: "4.0.1" is one of 4.0, and "1.1.x" of 1.1.
+    """Return the Kafka Streams release of that name: "4.0.1" is one of 4.0, and "1.1.x" of 1.1.
 
     Raises ValueError, with one sentence, if there is none.
     """
@@ -155,7 +155,7 @@ def known_release(name: str) -> Release:
 
 
 def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
-    """Return the metadata version of a new member's first subscription.
+    """Return the metadata version of a new Streams member's first subscription.
 
     Raises ValueError if the release does not know that `upgrade.from`.
     """
@@ -167,7 +167,7 @@ def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
 
 
 def is_eager(release: Release, upgrade_from: str | None) -> bool:
-    """Return whether members of the release revoke everything before they rejoin.
+    """Return whether Streams members of the release revoke all partitions before they rejoin.
 
     An `upgrade.from` before 2.4 makes a cooperative release eager, so that it may share a group
     with that release (KIP-429). Raises ValueError if the release does not know that `upgrade.from`.
@@ -178,7 +178,7 @@ def is_eager(release: Release, upgrade_from: str | None) -> bool:
 
 
 def _check(release: Release, upgrade_from: str | None) -> None:
-    """Raise ValueError if the release does not know that `upgrade.from`."""
+    """Raise ValueError if the Kafka Streams release does not know that value of `upgrade.from`."""
     if upgrade_from is None or upgrade_from in release.upgrade_from:
         return
     if upgrade_from not in RELEASES:

@@ -25,6 +25,7 @@ class RollingBounce(NamedTuple):
     upgrade_from: str | None = None
 
     def __str__(self) -> str:
+        """Return the release of this rolling bounce, with its `upgrade.from` if that is set."""
         return (
             self.release.name
             if self.upgrade_from is None
@@ -49,9 +50,10 @@ class UpgradePath(NamedTuple):
 
 
 def upgrade_path(from_: str, to: str) -> UpgradePath:
-    """Return the rolling bounces from one release to another, up or down.
+    """Return the rolling bounces from one Kafka Streams release to another, up or down.
 
-    Raises ValueError, with one sentence, if no rolling bounce leads there.
+    For `apportion streams rehearse`. Raises ValueError, with one sentence, if no rolling bounce
+    leads there.
     """
     old, new = known_release(from_), known_release(to)
     # A downgrade is the same mixture of releases in one group, so it needs the same bounces
@@ -77,10 +79,10 @@ def upgrade_path(from_: str, to: str) -> UpgradePath:
 
 
 def forced_upgrade_path(from_: str, to: str, bounces: int) -> UpgradePath:
-    """Return a path of that many bounces, also where it is too short.
+    """Return that many rolling bounces between two Streams releases, also where they are too few.
 
-    The choice is one bounce without `upgrade.from`, or the two that are needed. Raises ValueError
-    as `upgrade_path` does, and for any other number.
+    For `apportion streams rehearse --bounces`. The choice is one bounce without `upgrade.from`, or
+    the two that are needed. Raises ValueError as `upgrade_path` does, and for any other number.
     """
     needed = upgrade_path(from_, to)
     if bounces == len(needed.bounces):
@@ -107,7 +109,7 @@ def _age(release: Release) -> int:
 
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
-    """Return why members of the two need `upgrade.from` to share a group; None if they do not."""
+    """Return why two Streams releases need `upgrade.from` to share a group; None if they do not."""
     # KIP-268: members from before 2.0 fail on a version from the future, so the new members must
     # use the old version (`upgrade.from`) until all old ones are gone.
     if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
@@ -125,7 +127,7 @@ def _incompatibility_or_none(low: Release, high: Release) -> str | None:
 
 
 def _interim_release_or_none(low: Release, high: Release) -> Release | None:
-    """Return the release of the first of two bounces: `high`, or the bridge release.
+    """Return the Streams release of the first of two bounces: `high`, or the bridge release.
 
     Returns None if neither of them knows `low` as a value of `upgrade.from`.
     """

@@ -59,15 +59,16 @@ class Loads(NamedTuple):
 
 
 def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
-    """Return how many of `amount` tasks each client gets, for equal loads per consumer.
+    """Return how many of `amount` Streams tasks each client gets, for equal loads per consumer.
 
-    Between clients with the same claim to the last tasks, those come first that have more than
-    their count today, in most of the vectors `current`. What exceeds `max_extra` of all clients is
-    left out.
+    For active tasks and for standbys. Between clients with the same claim to the last tasks, those
+    come first that have more than their count today, in most of the vectors `current`. What exceeds
+    `max_extra` of all clients is left out.
     """
     weight = loads.consumer_counts.astype(np.int64)
 
     def counts_at(level: int) -> Longs:
+        """Return the task count that each client reaches at this load per consumer."""
         # Half a task is rounded up: a client reaches n tasks at the level (n - 1/2) / weight.
         counts: Longs = np.clip(
             (2 * weight * level // SCALE + 1) // 2 - loads.fixed, 0, loads.max_extra
@@ -106,7 +107,7 @@ class CurrentTasks(NamedTuple):
 
 
 def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> Ints:
-    """Return the client that should run each task: client c runs `totals[c]` tasks.
+    """Return the Streams client that should run each active task: client c runs `totals[c]` tasks.
 
     Each subtopology is spread in proportion, and as few tasks move as these counts allow. Tasks
     move first to clients with state of them (tasks that run nowhere before others, then by rank);
@@ -138,10 +139,11 @@ def assign_owners(tasks: CurrentTasks, totals: Longs, ranked: RankedClients) -> 
 
 
 def counts_by_subtopology(sizes: Longs, totals: Longs, *current: Longs) -> Longs:
-    """Return how many tasks of each subtopology each client runs: subtopologies x clients.
+    """Return how many active tasks of each subtopology each Streams client runs, as a matrix.
 
-    sizes, totals: the row and column sums. Each entry is the client's exact proportion rounded down
-    or up, so that as many tasks as possible stay: `current` counts the tasks that are there today.
+    Rows: subtopologies; columns: clients. sizes, totals: the row and column sums. Each entry is the
+    client's exact proportion rounded down or up, so that as many tasks as possible stay: `current`
+    counts the tasks that are there today.
     """
     # Totals that differ by one at most ask for equal proportions; that can always be rounded to
     # them.
@@ -161,7 +163,7 @@ def counts_by_subtopology(sizes: Longs, totals: Longs, *current: Longs) -> Longs
 
 
 def move_to_candidates(tasks: CurrentTasks, spare: Longs, ranked: RankedClients) -> Ints:
-    """Move tasks to clients with spare room that have state of them; return the new owners.
+    """Move Streams tasks to clients with spare room and state of them; return the new owners.
 
     `spare` is updated. No client loses more than its excess. Greedy by rank: each row of `ranked`
     is visited once.
@@ -189,7 +191,7 @@ def move_to_candidates(tasks: CurrentTasks, spare: Longs, ranked: RankedClients)
 
 
 def fill_round_robin(subtopology: Ints, owner: Ints, spare: Longs) -> Ints:
-    """Give each task without an owner to a client with spare room, to all clients in turn."""
+    """Give each unowned Streams task to a client with spare room, to all clients in turn."""
     unowned = np.flatnonzero(owner < 0)
     unowned = unowned[np.argsort(subtopology[unowned], kind="stable")]
     part, client = np.nonzero(spare)
@@ -205,7 +207,8 @@ def fill_round_robin(subtopology: Ints, owner: Ints, spare: Longs) -> Ints:
 def rank_within_group(group: Ints | Longs) -> Longs:
     """Return the position of each element among those of its group, from 0.
 
-    group: ascending numbers from -1.
+    A helper of Streams task assignment, where a group is a task or a client. group: ascending
+    numbers from -1.
     """
     start = np.flatnonzero(np.diff(group, prepend=-2))
     length = np.diff(np.append(start, len(group)))
@@ -216,11 +219,11 @@ def rank_within_group(group: Ints | Longs) -> Longs:
 def plan_active_tasks(
     problem: AssignmentProblem, chosen: Bools, load: Longs, *, home_rank: int = RANK_NONE
 ) -> Ints:
-    """Return the client that should run each of the `chosen` tasks, -1 for the others.
+    """Return the Streams client that should run each `chosen` active task, -1 for the others.
 
-    load: how many other tasks each client runs. home_rank: the best client of a task counts as its
-    current owner up to this rank: RANK_RUNNING for the client that runs it, RANK_NONE for any with
-    state.
+    Each of the three task assignors begins with it. load: how many other tasks each client runs.
+    home_rank: the best client of a task counts as its current owner up to this rank: RANK_RUNNING
+    for the client that runs it, RANK_NONE for any with state.
     """
     tasks = problem.tasks
     numbers = np.flatnonzero(chosen)

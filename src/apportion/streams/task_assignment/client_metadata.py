@@ -55,7 +55,7 @@ class ClientMetadata:
 
 
 def group_by_process(subscriptions: Mapping[str, ConsumerMetadata]) -> tuple[ClientMetadata, ...]:
-    """Return the processes in order of their ids.
+    """Return the Streams processes of the group's consumers, in order of their process ids.
 
     Host and tags of a process are those of its first consumer, as all consumers send the same.
     """
@@ -77,6 +77,7 @@ def group_by_process(subscriptions: Mapping[str, ConsumerMetadata]) -> tuple[Cli
 def _client_metadata(
     id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo | None
 ) -> ClientMetadata:
+    """Return the Streams process of these members, by the subscription of its first consumer."""
     if not isinstance(info, SubscriptionInfo):
         return ClientMetadata(id_, tuple(members), None, {})
     return ClientMetadata(id_, tuple(members), host_or_none(info.endpoint), info.tags)
@@ -88,9 +89,9 @@ MAX_ENDPOINT_CHARS = 1_000
 
 
 def host_or_none(endpoint: str) -> HostInfo | None:
-    """Return the host of "host:port", "[::1]:port" or "scheme://host:port", as Kafka's clients do.
+    """Return the host of a Streams `application.server`: "host:port", "[::1]:port", or with scheme.
 
-    Returns None for anything else.
+    Parsed as Kafka's clients do. Returns None for anything else.
     """
     # Bounded first: the endpoint comes from other processes, and the pattern should not run over a
     # megabyte.
@@ -112,7 +113,7 @@ class TaskIndex(NamedTuple):
 
 
 def index_tasks(tasks: Sequence[Task]) -> TaskIndex:
-    """Return the index of these tasks, which come in order of their ids."""
+    """Return the index of these Streams tasks, which come in order of their ids."""
     return TaskIndex(
         tasks,
         {task.id: number for number, task in enumerate(tasks)},
@@ -121,7 +122,7 @@ def index_tasks(tasks: Sequence[Task]) -> TaskIndex:
 
 
 def task_arrays(index: TaskIndex, end_offset_sums: Longs) -> Tasks:
-    """Return the tasks as the assignors take them.
+    """Return the Streams tasks as arrays for the task assignors, by task number.
 
     end_offset_sums: of the changelogs of each task.
     """
@@ -136,12 +137,12 @@ def build_client_states(
     index: TaskIndex,
     end_offset_sums: Longs,
 ) -> ClientStates:
-    """Return what each process has of each task. Tasks that the topology lacks are left out.
+    """Return what each Streams process has of each task, for the leader's task assignor.
 
-    A task runs where a consumer reports RUNNING. A task that a consumer owns and does not report
-    runs as well if it has no state, or if the subscription has no offset sums; otherwise it is
-    restoring, and nothing of its state counts yet. Of several threads of one process the row with
-    the smallest lag counts.
+    Tasks that the topology lacks are left out. A task runs where a consumer reports RUNNING. A task
+    that a consumer owns and does not report runs as well if it has no state, or if the subscription
+    has no offset sums; otherwise it is restoring, and nothing of its state counts yet. Of several
+    threads of one process the row with the smallest lag counts.
     """
     rows = [
         _task_rows(number, subscriptions[member], index)
@@ -177,7 +178,7 @@ def build_client_states(
 
 
 def _task_rows(process: int, consumer: ConsumerMetadata, index: TaskIndex) -> Longs:
-    """Return the rows of one consumer: process, task, offset sum, and 1 if it owns the task.
+    """Return one Streams consumer's rows: process, task, offset sum, and 1 if it owns the task.
 
     There is one row for each task that it reports or owns.
     """
@@ -210,7 +211,7 @@ def _task_rows(process: int, consumer: ConsumerMetadata, index: TaskIndex) -> Lo
 
 
 def task_offset_sums(consumer: ConsumerMetadata, index: TaskIndex) -> tuple[list[int], Longs]:
-    """Return the numbers of the tasks that a consumer reports, and their offset sums.
+    """Return the numbers of the tasks that a Streams consumer reports, and their offset sums.
 
     The number is -1 for a task that the topology lacks.
     """
@@ -223,7 +224,7 @@ def task_offset_sums(consumer: ConsumerMetadata, index: TaskIndex) -> tuple[list
 
 
 def lags_behind(sums: Longs, end_offset_sums: Longs) -> Longs:
-    """Return how many offsets each state lacks of the end offsets of its changelogs.
+    """Return how many offsets each Streams state store lacks of the end offsets of its changelogs.
 
     As in Kafka, it is the whole changelog for an offset sum beyond the end offsets, and for one
     that is no offset: such state must be restored from the beginning.

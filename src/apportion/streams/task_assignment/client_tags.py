@@ -34,7 +34,10 @@ class TagSets(NamedTuple):
 
 
 def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) -> TagSets:
-    """Group the clients with these tags by the values of `dimensions`."""
+    """Group Streams clients by the values of their tags named `dimensions`, as arrays (KIP-708).
+
+    dimensions: `rack.aware.assignment.tags`. For the placement of standbys.
+    """
     seen: dict[tuple[str | None, ...], int] = {}
     tag_set_of = [
         seen.setdefault(tuple(client.get(key) for key in dimensions), len(seen)) for client in tags
@@ -54,10 +57,11 @@ def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) ->
 
 
 def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas: int) -> Longs:
-    """Return how many standbys each task gets in each tag set: tasks x tag sets.
+    """Return how many standbys each Streams task gets in each tag set, as a matrix (KIP-708).
 
-    Each row has `replicas` in all. active: the client that should run each task. Among clients that
-    differ in equally many dimensions the one with the least load per consumer is chosen.
+    Rows: tasks, each with `replicas` in all; columns: tag sets. active: the client that should run
+    each task. Among clients that differ in equally many dimensions the one with the least load per
+    consumer is chosen.
     """
     count = len(tag_sets.tag_values)
     # Without tags, or with equal tags, KIP-708 changes nothing.

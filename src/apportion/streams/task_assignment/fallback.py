@@ -25,7 +25,7 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as
 
 
 def fallback(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
-    """Keep active tasks where they are, assign the others, and request a probing rebalance."""
+    """Keep active Streams tasks in place, assign the others, and request a probing rebalance."""
     # Every client counts as caught up: with unknown lags no client can be preferred for its lag.
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     previous = clients._replace(is_running=clients.previously_active)

@@ -44,10 +44,10 @@ class Edges(NamedTuple):
 
 
 def min_cost_rebalance(edges: Edges, selected: Bools, balance: Longs) -> Bools:
-    """Return the cheapest selection in which no surplus can reach spare room any more.
+    """Return the cheapest selection of edges in which no surplus can reach spare room any more.
 
-    balance: the surplus of each node, or below 0 its spare room. Edges selected at the start are
-    free.
+    For Streams task assignment, whose tasks and clients are the nodes. balance: the surplus of each
+    node, or below 0 its spare room. Edges selected at the start are free.
     """
     nodes, ends = np.unique(np.concatenate((edges.left, edges.right)), return_inverse=True)
     left, right = np.split(ends, 2)

@@ -29,7 +29,7 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_wi
 def high_availability(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> TaskAssignment:
-    """Assign stateful tasks by a plan and warm-ups, then stateless tasks to balance the loads."""
+    """Assign stateful Streams tasks by plan and warm-ups, then stateless ones to balance loads."""
     problem = assignment_problem(tasks, clients, configs)
     # Stateful tasks are planned first, as in Kafka: they are expensive to move, and stateless ones
     # can fill any gap.

@@ -54,11 +54,11 @@ class AssignmentProblem(NamedTuple):
 def assignment_problem(
     tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
 ) -> AssignmentProblem:
-    """Return the input of a task assignor, with the clients that have state of each task ranked.
+    """Return the input of a Streams task assignor, with the clients of each task's state ranked.
 
-    Called by the group's leader for each rebalance. clients: one row for each (process, task) that
-    a process has reported; here a client is a process, as in Kafka Streams. A client whose lag is
-    the whole changelog is left out: it has no state to build on.
+    Called by each task assignor, for each rebalance that the leader computes. clients: one row for
+    each (process, task) that a process has reported; here a client is a process, as in Kafka
+    Streams. A client whose lag is the whole changelog is left out: it has no state to build on.
     """
     lag, task = clients.lag, clients.task
     rank = np.where(
@@ -83,7 +83,7 @@ def assignment_problem(
 
 
 def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
-    """Return the best client of each task, and its rank; client -1 where none has state."""
+    """Return the best Streams client of each task, and its rank; client -1 where none has state."""
     best, rank = np.full(tasks, -1, np.int32), np.zeros(tasks, np.int64)
     first = np.flatnonzero(np.diff(ranked.task, prepend=-1))
     best[ranked.task[first]], rank[ranked.task[first]] = ranked.process[first], ranked.rank[first]
@@ -91,7 +91,7 @@ def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
 
 
 def lag_behind(problem: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
-    """Return the lag of client process[i] for task[i].
+    """Return the lag of Streams client process[i] for task[i].
 
     It is the whole changelog where the client reported nothing.
     """

@@ -79,16 +79,16 @@ class StandbyAssignment(NamedTuple):
     spare: Longs
 
     def add(self, task: Ints | Longs, process: Ints | Longs, change: int = 1) -> None:
-        """Add standbys of `task[i]` on `process[i]`; remove them with a change of -1."""
+        """Add Streams standbys of `task[i]` on `process[i]`; remove them with a change of -1."""
         self.has_role[task, process] = change > 0
         np.subtract.at(self.missing, task, change)
         np.subtract.at(self.spare, process, change)
 
 
 def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Longs, Longs]:
-    """Return the standbys as two columns, task and client.
+    """Return the Streams standbys of one tag set as two columns, task and client.
 
-    ranked: the clients with state of the tasks that want standbys.
+    For `num.standby.replicas`. ranked: the clients with state of the tasks that want standbys.
     """
     running = np.flatnonzero(problem.active >= 0)
     has_role = np.zeros((len(problem.standby_counts), len(problem.loads.fixed)), np.bool_)
@@ -117,7 +117,7 @@ def balance_standbys(problem: StandbyProblem, ranked: RankedClients) -> tuple[Lo
 def keep_caught_up(
     problem: StandbyProblem, caught_up: RankedClients
 ) -> tuple[RankedClients, Longs]:
-    """Return the caught-up clients that stay standbys, and the standby count of each client.
+    """Return the caught-up Streams clients that stay standbys, and each client's standby count.
 
     A client may keep more than its count; `release_excess` corrects that. A client that was a
     standby goes before one that runs the task today and is to lose it.
@@ -161,7 +161,7 @@ def release_excess(
     kept: RankedClients,
     ranked: RankedClients,
 ) -> RankedClients:
-    """Take standbys from clients above their count and return them.
+    """Take Streams standbys from clients above their count and return them.
 
     First go those of which a client with room has the best rank, then those with the smallest
     changelog.
@@ -186,7 +186,7 @@ def release_excess(
 
 
 def assign_to_candidates(assignment: StandbyAssignment, ranked: RankedClients) -> None:
-    """Let clients with room take the tasks of which they have state, best rank first."""
+    """Place Streams standbys on clients with room and state of the task, best rank first."""
     rows = ranked.where(
         (assignment.missing[ranked.task] > 0) & (assignment.spare[ranked.process] > 0)
     )
@@ -201,7 +201,7 @@ def assign_to_candidates(assignment: StandbyAssignment, ranked: RankedClients) -
 
 
 def restore_released(assignment: StandbyAssignment, released: RankedClients) -> int:
-    """Give back the released standbys that are still missing; return how many rows there were."""
+    """Give back the released Streams standbys that are still missing; return their number."""
     # Two clients may have released the same task, and one standby of it was enough: so the loop
     # checks again what is missing.
     returned = [
@@ -214,7 +214,7 @@ def restore_released(assignment: StandbyAssignment, released: RankedClients) -> 
 
 
 def place_new(problem: StandbyProblem, assignment: StandbyAssignment) -> None:
-    """Place the missing standbys on clients with room, one standby of each task in a round."""
+    """Place missing Streams standbys on clients with room, one of each task in a round."""
     placed = np.empty((0, 2), np.int64)
     left = -1
     while left != (left := int(assignment.missing.sum())) and (assignment.spare > 0).any():
@@ -227,10 +227,11 @@ def place_new(problem: StandbyProblem, assignment: StandbyAssignment) -> None:
 
 
 def round_robin_pairs(problem: StandbyProblem, assignment: StandbyAssignment) -> Longs:
-    """Return rows (task, client), one for each task that lacks a standby as far as there is room.
+    """Return rows (task, client) of new Streams standbys: one for each task that lacks a standby.
 
-    The tasks of one client go to all others in turn, so that no single client takes over everything
-    when that one fails. Of several rotations the one with the fewest role conflicts is returned.
+    There are fewer where room is lacking. The tasks of one client go to all others in turn, so that
+    no single client takes over everything when that one fails. Of several rotations the one with
+    the fewest role conflicts is returned: a client may have one role in a task, active or standby.
     """
     processes = len(assignment.spare)
     task = np.flatnonzero(assignment.missing > 0)
@@ -255,11 +256,11 @@ def round_robin_pairs(problem: StandbyProblem, assignment: StandbyAssignment) ->
 
 
 def swap_conflict(assignment: StandbyAssignment, placed: Longs, pair: Longs) -> Longs:
-    """Place a task whose proposed client has a role in it by a swap with a row of `placed`.
+    """Place a Streams standby whose proposed client has a role in its task, by a swap.
 
-    The proposed client takes that row's task, and the row's client takes the task of `pair`.
-    Returns the new row (task, client), or none where no swap is possible. `placed` changes in
-    place.
+    The proposed client takes the task of a row of `placed`, and the row's client takes the task of
+    `pair`. Returns the new row (task, client), or none where no swap is possible. `placed` changes
+    in place.
     """
     task, process = pair
     candidates = np.flatnonzero(
@@ -276,7 +277,7 @@ def swap_conflict(assignment: StandbyAssignment, placed: Longs, pair: Longs) -> 
 
 
 def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Longs) -> None:
-    """Place what is still missing on the least loaded clients, beyond their counts.
+    """Place the Streams standbys still missing on the least loaded clients, beyond their counts.
 
     `num.standby.replicas` matters more than evenness.
     """
@@ -294,7 +295,7 @@ def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Lon
 def rebalance_along_chains(
     problem: StandbyProblem, assignment: StandbyAssignment, ranked: RankedClients
 ) -> None:
-    """Pass standbys along chains of clients, from those above their count to those below.
+    """Pass Streams standbys along chains of clients, from those above their count to those below.
 
     Needed only where each client below has a role in every task that a client above could give it
     directly. A new standby costs 1 unless the client is caught up; the cheapest chains are used.

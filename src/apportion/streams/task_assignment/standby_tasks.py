@@ -14,10 +14,10 @@ from apportion.streams.task_assignment.standby_balance import StandbyProblem, ba
 
 
 def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:
-    """Return the clients that should have the standbys of each task: tasks x standbys.
+    """Return the Streams clients that should have the standbys of each task, as a matrix.
 
-    Shorter rows end in -1. active: the planned client of each task; -1 for a task that is not
-    planned.
+    Rows: tasks, the shorter ones end in -1; columns: standbys. active: the planned client of each
+    task; -1 for a task that is not planned.
     """
     tasks, clients, configs, ranked = problem
     client_count = len(clients.consumer_counts)

@@ -21,7 +21,7 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as
 
 
 def sticky(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
-    """Assign each task to its previous client, else to one with state, else to the least loaded."""
+    """Assign each Streams task to its previous client, or one with state, or the least loaded."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     # Here a client that still restores a task counts as running it: it was assigned the task
     # before.

@@ -43,7 +43,10 @@ class TaskPlan(NamedTuple):
 
 
 def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
-    """Assign the planned tasks as far as clients are caught up, with warm-ups for the rest."""
+    """Assign planned Streams tasks to caught-up clients, with warm-ups for the rest (KIP-441).
+
+    For `HighAvailabilityTaskAssignor`.
+    """
     active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
     # Where a planned standby of the task runs it meanwhile, it swaps roles with the planned owner,
@@ -68,14 +71,14 @@ def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssig
 
 
 def assign_as_planned(plan: TaskPlan, needs_probing_rebalance: bool = False) -> TaskAssignment:
-    """Assign the plan itself, without warm-ups, whatever the clients lack."""
+    """Assign the planned Streams tasks without warm-ups, whatever state the clients lack."""
     task, column = np.nonzero(plan.standby >= 0)
     standby = sorted_pairs(plan.standby[task, column], task)
     return TaskAssignment(plan.active, standby, np.empty((0, 2), np.int32), needs_probing_rebalance)
 
 
 def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple[Ints, Longs]:
-    """Let a better client run each task whose planned client lags too far behind.
+    """Let a better client run each Streams task whose planned client lags too far behind (KIP-441).
 
     Returns the client that runs each task now, and the postponed tasks, the smallest lag first.
     """
@@ -95,7 +98,7 @@ def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple
 def replace_lagging_standbys(
     problem: AssignmentProblem, plan: TaskPlan, warming_up: Longs
 ) -> Longs:
-    """Replace the standbys of `plan` that lag too far behind by clients with more state.
+    """Replace planned Streams standbys that lag too far behind by clients with more state.
 
     Returns rows (task, process) of the replaced, the smallest lag first; they may warm up. plan:
     the clients that run tasks now; its standbys are changed in place. warming_up: rows (task,
@@ -124,7 +127,7 @@ def replace_lagging_standbys(
 def unassigned_candidates(
     ranked: RankedClients, plan: TaskPlan, warming_up: Longs, has_late: Bools
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return the clients with state of a task and no role in it, for each task of `has_late`.
+    """Return the clients with state of a Streams task but no role in it, for tasks of `has_late`.
 
     They are pairs (rank, process), the best first.
     """
@@ -144,7 +147,7 @@ def unassigned_candidates(
 
 
 def sorted_pairs(process: Ints | Longs, task: Longs) -> Ints:
-    """Return the rows (process, task) of a task assignment in ascending order.
+    """Return the rows (process, task) of a Streams task assignment in ascending order.
 
     process, task: the columns of the rows, as indexes.
     """

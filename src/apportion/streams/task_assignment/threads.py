@@ -32,7 +32,10 @@ class ThreadTasks(NamedTuple):
 def assign_tasks_to_threads(
     consumers: Sequence[str], tasks: ProcessTasks
 ) -> dict[str, ThreadTasks]:
-    """Return the tasks of each consumer. consumers: member ids in ascending order, at least one."""
+    """Return the tasks of each consumer (stream thread) of one Streams process.
+
+    consumers: member ids in ascending order, at least one.
+    """
     loads = dict.fromkeys(consumers, 0)
     # The order matters: each kind evens out the loads that the kinds before it left.
     stateful = _assign_evenly(tasks.stateful, tasks.previous, loads)
@@ -51,7 +54,7 @@ def assign_tasks_to_threads(
 def _assign_evenly(
     tasks: Iterable[int], previous: Mapping[str, Sequence[int]], loads: dict[str, int]
 ) -> dict[str, list[int]]:
-    """Assign tasks to consumers and add them to `loads`.
+    """Assign tasks of one Streams process to its consumers and add them to `loads`.
 
     A consumer keeps its previous tasks up to an even load. Each task that is left goes to a least
     loaded consumer, and among those to its previous one.
