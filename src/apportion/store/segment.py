@@ -196,7 +196,7 @@ class Segment:
         )
 
     def batches_at_time(self, timestamp_ms: int) -> Iterator[BatchPosition]:
-        """Yield the segment's batches that may have a record at or after that time (ListOffsets)."""
+        """Yield the segment's batches that may have a record at or after a time (ListOffsets)."""
         return (
             batch
             for batch in self._scan(self.index.at_time(timestamp_ms))
@@ -237,7 +237,7 @@ class Segment:
         """Delete the seal of the log segment, so that the next start reads the segment's batches.
 
         The seal is a side file with the size and index of a finished segment, which a start
-        believes. It must go before the segment is truncated or replaced by a compacted one.
+        believes. It goes before the log cleaner replaces the segment by a compacted one.
         """
         # Into memory first, because it is read from the seal.
         self._index_or_none = self.index
