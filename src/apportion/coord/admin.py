@@ -48,6 +48,7 @@ def describe_consumer_groups(
 
 
 def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
+    """Return one group's description for ConsumerGroupDescribe, or its error."""
     group = turn.ledger.consumer_group_or_none(group_id)
     if group is None:
         # A group of another type counts as missing, as in Kafka: there is another API to describe
@@ -73,6 +74,7 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
 def _described_member(
     group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics
 ) -> described.Member:
+    """Return the description of a consumer group's member for ConsumerGroupDescribe."""
     metadata, units = member.metadata, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
@@ -93,7 +95,10 @@ def _described_member(
 def _assignment(
     assigned: Iterable[int], units: UnitNumbering, topics: Topics
 ) -> described.Assignment:
-    """Return the units as ConsumerGroupDescribe names them: by topic, without deleted topics."""
+    """Return an assignment for ConsumerGroupDescribe: by topic, without deleted topics.
+
+    units: topic partitions, each as one number.
+    """
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
         for topic_id, partitions in units.by_topic(assigned)
@@ -148,6 +153,10 @@ def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> Non
 
 
 def _delete_group(turn: Turn, group_id: str) -> Code:
+    """Delete a group without members and its committed offsets; return NONE or the error.
+
+    For DeleteGroups.
+    """
     group = turn.ledger.groups.get(group_id)
     if group is None and group_id not in turn.ledger.offsets:
         return Code.GROUP_ID_NOT_FOUND

@@ -145,6 +145,7 @@ class Shard:
     __slots__ = ("_deadlines", "_is_loaded", "_parked", "ledger", "settings", "topics")
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
+        """Create the coordinator of one `__consumer_offsets` partition, before its log is read."""
         self.settings = settings
         self.topics = topics
         self.ledger = Ledger()
@@ -158,7 +159,11 @@ class Shard:
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
     def loaded(self, now: Instant) -> list[Action]:
-        """Begin to serve: the log has been read to its end. Every member gets its full timeouts."""
+        """Begin to serve a `__consumer_offsets` partition whose log has been read to its end.
+
+        Return the actions of this step. Every member gets its full timeouts, as after a failover in
+        Kafka.
+        """
         self._is_loaded = True
         turn = self._turn(now)
         # Copied: what runs here may write records, and `apply_*` may then replace a group.
@@ -172,7 +177,12 @@ class Shard:
         return self._deadlines.next_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """Return what follows from `event`: records to append, and behind them the replies."""
+        """Return what follows from an event: records to append, and behind them the responses.
+
+        The event is a request to the group coordinator, a closed connection, a due deadline or
+        changed topics. The broker calls it for the `__consumer_offsets` partition that has the
+        group.
+        """
         turn = self._turn(now)
         match event:
             case Arrived():
@@ -190,6 +200,11 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
+        """Call the handler of a request to the group coordinator; answer a refusal with its error.
+
+        The handler depends on the API, and for JoinGroup, ConsumerGroupHeartbeat and others on the
+        type of the group.
+        """
         request = GroupRequest(
             event.ticket, event.request, event.version, event.caller, event.fresh
         )
@@ -213,9 +228,10 @@ class Shard:
             turn.reply(request.ticket, GROUP_ERROR_RESPONSES[request_class](request, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
-        """Take the new topics over, and delete the committed offsets of deleted ones.
+        """Use the cluster's new topics; delete committed offsets of the deleted ones.
 
-        Groups notice at their next heartbeat.
+        The broker's group coordinator does so when topics change. Groups notice at their next
+        heartbeat.
         """
         before, self.topics = self.topics, topics
         turn.topics = topics
@@ -226,6 +242,13 @@ class Shard:
                 offsets.delete_topic_offsets(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
+        """Return the context of one step of the group coordinator: `turn` for its handlers.
+
+        It gives them the groups and committed offsets (`ledger`), the deadlines, the parked
+        requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by
+        which a written record changes the saved state. If a consumer group loses its last member of
+        the consumer protocol, it becomes a classic group.
+        """
         return Turn(
             self.ledger,
             self._deadlines,

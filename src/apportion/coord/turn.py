@@ -61,6 +61,11 @@ class Turn:
         parked: dict[Ticket, int],
         on_members_leaving: Callable[["Turn", Any, tuple[Any, ...]], bool],
     ) -> None:
+        """Begin one step of the group coordinator, for a request or due deadlines.
+
+        parked: the version of each request that waits for other members. apply: the function that
+        applies a record to the saved state, by the class of its key.
+        """
         self.ledger = ledger
         self.deadlines = deadlines
         self.settings = settings
@@ -79,33 +84,34 @@ class Turn:
         return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
 
     def emit(self, record: CoordinatorRecord) -> None:
-        """Apply the record to the saved state, and append it to the log before any later reply."""
+        """Apply a record to the coordinator's saved state; append it before any later reply."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
         # Not yet an action: records of one step with no reply between them make one append, so one
         # batch.
         self._unappended.append(record)
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Emit the records in their order."""
+        """Emit the group coordinator's records in their order."""
         for record in records:
             self.emit(record)
 
     def reply(self, ticket: Ticket, body: Any) -> None:
-        """Answer the request of `ticket` with `body`."""
+        """Answer the group coordinator's request of `ticket` with the response `body`."""
         self._append_records()
         self._actions.append(Reply(ticket, body))
 
     def park(self, request: GroupRequest[Any]) -> Ticket:
-        """Keep the request for a later step, and return its ticket.
+        """Keep a JoinGroup or SyncGroup request for a later step, and return its ticket.
 
-        The group must `unpark` it before it replies.
+        It waits for other members of the classic group. The group must `unpark` it before it
+        replies.
         """
         # The version is kept because the response is written in it, perhaps minutes later.
         self._parked[request.ticket] = request.version
         return request.ticket
 
     def unpark(self, ticket: Ticket | None) -> int | None:
-        """Return the version of a parked request that may be answered now.
+        """Return the version of a parked JoinGroup or SyncGroup that may be answered now.
 
         Returns None if its connection has closed.
         """
@@ -116,11 +122,12 @@ class Turn:
         self._actions.append(Note(level, text))
 
     def close(self) -> list[Action]:
-        """Return the actions of this step, in the order in which they must be carried out."""
+        """Return the actions of this step of the group coordinator, to be carried out in order."""
         self._append_records()
         return self._actions
 
     def _append_records(self) -> None:
+        """Turn the records emitted so far into one batch to append to `__consumer_offsets`."""
         if self._unappended:
             self._actions.append(Append(tuple(self._unappended)))
             self._unappended = []

@@ -49,12 +49,13 @@ class ValidationBudget:
     __slots__ = ("records", "reported", "size_bytes")
 
     def __init__(self) -> None:
+        """Begin with the whole budget of one Produce request."""
         self.records = MAX_RECORDS
         self.size_bytes = MAX_BYTES
         self.reported = MAX_REPORTED
 
     def decompress(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
-        """Return the records of a batch, decompressed, and charge the budget for them.
+        """Return a produced batch's records, decompressed, and charge the Produce request's budget.
 
         codec: the compression to store the batch in, if it changes.
         Errors: BudgetExceeded, INVALID_RECORD. Either may have used up the budget, so nothing is
@@ -131,11 +132,12 @@ def validate_batch(
     now_ms: int,
     budget: ValidationBudget,
 ) -> ValidatedBatch:
-    """Return the batch `view` as a topic of these rules stores it at wall clock `now_ms`.
+    """Return the batch of a Produce request as a topic of these rules stores it at `now_ms`.
 
-    Errors: INVALID_TIMESTAMP and INVALID_RECORD with the faulty records; BudgetExceeded for a batch
-    that must be inspected and exceeds the budget; MESSAGE_TOO_LARGE also for one that exceeds
-    `max.message.bytes` after compression; RECORD_LIST_TOO_LARGE for one larger than a segment.
+    now_ms: wall clock. Kafka's LogValidator. Errors: INVALID_TIMESTAMP and INVALID_RECORD with the
+    faulty records; BudgetExceeded for a batch that must be inspected and exceeds the budget;
+    MESSAGE_TOO_LARGE also for one that exceeds `max.message.bytes` after compression;
+    RECORD_LIST_TOO_LARGE for one larger than a segment.
     """
     if rules.is_append_time and header.timestamp_type == 1:
         faults = [
@@ -181,7 +183,7 @@ def validate_batch(
 
 
 def _needs_every_record(rules: TopicRules) -> bool:
-    """Return whether only the records can tell if a batch is valid.
+    """Return whether only the records of a produced batch can tell if the batch is valid.
 
     That is so where the topic demands keys (compaction), or has a lower bound of timestamps: the
     header has only the largest timestamp.
@@ -192,13 +194,17 @@ def _needs_every_record(rules: TopicRules) -> bool:
 
 
 def _checks_records(rules: TopicRules) -> bool:
-    """Return whether the topic demands anything that a single record may lack."""
+    """Return whether a topic demands anything that a single record of a Produce may lack."""
     return _needs_every_record(rules) or (
         not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS
     )
 
 
 def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
+    """Scan the decompressed records of a produced batch; refuse malformed ones.
+
+    Errors: INVALID_RECORD.
+    """
     try:
         return scan_records(plain, header)
     except DecodeError as error:
@@ -208,9 +214,9 @@ def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
 def _check_records(
     scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget
 ) -> None:
-    """Refuse a batch with records that lack a key or have a timestamp out of bounds.
+    """Refuse a produced batch with records without a key or with a timestamp out of bounds.
 
-    The response reports each of these records.
+    The Produce response reports each of these records (KIP-467).
     """
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
@@ -242,7 +248,7 @@ def _check_records(
 
 
 def _check_size(batch: bytearray, rules: TopicRules) -> None:
-    """Refuse a batch that is too large in the form in which it would be stored.
+    """Refuse a produced batch that is too large in the form in which it would be stored.
 
     Errors: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE.
     """
@@ -259,7 +265,7 @@ def _check_size(batch: bytearray, rules: TopicRules) -> None:
 
 
 def _is_timely(timestamp_ms: int, rules: TopicRules, now_ms: int) -> bool:
-    """Return whether a timestamp is within the bounds of `message.timestamp.*.max.ms`."""
+    """Return whether a produced batch's timestamp is within `message.timestamp.*.max.ms`."""
     return (
         timestamp_ms == NO_TIMESTAMP
         or -rules.before_max_ms <= timestamp_ms - now_ms <= rules.after_max_ms

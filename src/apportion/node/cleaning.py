@@ -36,6 +36,7 @@ class CleaningJob:
     __slots__ = ("before_bytes", "flush_seq", "log", "partition", "steps")
 
     def __init__(self, partition: Partition, now: Instant) -> None:
+        """Begin a cleaning (log compaction) of a partition of `__consumer_offsets`."""
         self.partition = partition
         self.log: Log = partition.log
         self.before_bytes = self.log.size_bytes
@@ -56,6 +57,7 @@ class Cleaner:
     __slots__ = ("_damaged", "_deadlines", "_flush_gate", "_job", "_notes", "_waiting")
 
     def __init__(self, deadlines: Deadlines, flush_gate: FlushGate) -> None:
+        """Begin the log cleaner of `__consumer_offsets` with no partition to clean."""
         self._deadlines = deadlines
         self._flush_gate = flush_gate
         self._job: CleaningJob | None = None
@@ -64,7 +66,10 @@ class Cleaner:
         self._notes: list[Note] = []
 
     def consider(self, partition: Partition, now: Instant) -> None:
-        """Queue the partition for cleaning if enough of its log is dirty; called after a flush."""
+        """Queue a partition of `__consumer_offsets` for log compaction if enough of it is dirty.
+
+        The node calls it after each flush of the partition.
+        """
         # No other topic: the producers' sequence numbers in its batches would have to be kept
         # (decision 26).
         if partition.topic.name != OFFSETS_TOPIC or partition in self._damaged:
@@ -80,7 +85,10 @@ class Cleaner:
                 self._arm(now.mono_ms)
 
     def run_step(self, now: Instant) -> None:
-        """Run the next step of the cleaning under way, or begin the next cleaning."""
+        """Run the next step of the log cleaning under way, or begin the next cleaning.
+
+        The node calls it when the deadline CLEANING is due.
+        """
         job, self._job = self._job, None
         # a log that was cut back is another object: its cleaning is void, and it is considered
         # again after the next flush
@@ -106,13 +114,13 @@ class Cleaner:
             self._arm(now.mono_ms)
 
     def flushed(self, durable_seq: int, now: Instant) -> None:
-        """Go on with a cleaning that waited for a flush up to `durable_seq`."""
+        """Go on with a log cleaning that waited for a flush up to `durable_seq`."""
         if self._job is not None and 0 < self._job.flush_seq <= durable_seq:
             self._job.flush_seq = 0
             self._arm(now.mono_ms)
 
     def flush_failed(self) -> None:
-        """Give up a cleaning that waited for the flush.
+        """Give up a log cleaning that waited for the flush which the disk refused.
 
         Its log was cut back with everything that was not durable.
         """
@@ -120,17 +128,17 @@ class Cleaner:
             self._job = None
 
     def rearm(self, now: Instant) -> None:
-        """Arm the next step after a failed one, if partitions wait."""
+        """Arm the next step of log cleaning after a failed step of the node, if partitions wait."""
         if self._job is None and self._waiting:
             self._arm(now.mono_ms + RETRY_MS)
 
     def notes(self) -> list[Note]:
-        """Return the log lines since the last call."""
+        """Return the log cleaner's log lines since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
     def _step_ended(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
-        """Go on after a step. pause: why it stopped; None when the cleaning is done."""
+        """Go on after a step of a log cleaning. pause: why it stopped; None when all is done."""
         if pause is None:
             text = (
                 f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
@@ -146,7 +154,7 @@ class Cleaner:
             self._arm(now.mono_ms + PAUSE_MS)
 
     def _next_job_or_none(self, now: Instant) -> CleaningJob | None:
-        """Begin the cleaning that has waited longest and is still worth it."""
+        """Begin the log cleaning that has waited longest and is still worth it."""
         while self._waiting:
             partition = next(iter(self._waiting))
             del self._waiting[partition]
@@ -155,6 +163,6 @@ class Cleaner:
         return None
 
     def _arm(self, at_ms: int) -> None:
-        """Arm the next step, unless it is armed already."""
+        """Arm the next step of log cleaning, unless it is armed already."""
         if CLEANING not in self._deadlines:
             self._deadlines.arm(CLEANING, at_ms)

@@ -49,7 +49,10 @@ class HostedShard:
         self.is_confirmed = False
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """Run one step of the shard, and return its actions, which `Coordinators` carries out."""
+        """Run one step of the coordinator shard; return its actions for `Coordinators` to perform.
+
+        A shard is the coordinator of one partition of `__consumer_offsets`.
+        """
         self.is_confirmed = False
         # Before the step: if it fails, the requests of a reloaded shard are failed with it.
         if type(event) is Arrived:
@@ -73,7 +76,11 @@ class Coordinators:
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """Hand a group's request to the shard of its group, or its parts to theirs."""
+        """Hand a group request to the coordinator shard of its group, or its parts to several.
+
+        A shard is the coordinator of one partition of `__consumer_offsets`. A request about several
+        groups is split by group.
+        """
         split = SPLITS.get(type(arrived.request))
         if split is None:
             self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
@@ -102,25 +109,31 @@ class Coordinators:
         return list(self._hosted)
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
-        """Return the index of each shard that does not know these topics yet."""
+        """Return the index of each coordinator shard that does not know these topics yet."""
         return [
             index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics
         ]
 
     def update_topics(self, index: int, now: Instant) -> None:
-        """Step a shard over the present topics. Its responses wait until those are durable."""
+        """Give a coordinator shard the broker's present topics.
+
+        Its responses to group requests wait until those topics are durable.
+        """
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
             hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
             self._step(hosted, TopicsChanged(self._broker.topic_service.topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
-        """Step a shard whose earliest deadline is due."""
+        """Step the coordinator shard whose earliest deadline, such as a session timeout, is due."""
         if index in self._hosted:
             self._step(self._hosted[index], Tick(), now)
 
     def drop_tickets(self, shard_and_event: tuple[int, Gone], now: Instant) -> None:
-        """Step the shard of the given index over tickets whose connections have closed."""
+        """Tell a coordinator shard which of its parked requests have lost their connection.
+
+        shard_and_event: the index of the shard, and the tickets that name the requests.
+        """
         index, event = shard_and_event
         hosted = self._hosted.get(index)
         if hosted is not None:
@@ -129,23 +142,24 @@ class Coordinators:
             self._step(hosted, event, now)
 
     def load_all(self, now: Instant) -> None:
-        """Load every shard that has a log, at the start of the broker."""
+        """Load every coordinator shard that has a log, at the start of the broker."""
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
                 self._load(index, self._broker.partitions.of(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
-        """Load the shard of the partition anew from its log; return the requests it had parked.
+        """Load a coordinator shard anew from its partition's log; return its parked requests.
 
-        For a rollback, which has cut its log back.
+        For a rollback, which has cut the log back. Parked: a request that waits for its response,
+        such as a JoinGroup.
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
         return list(hosted.parked.values())
 
     def close(self) -> list[Arrived]:
-        """Forget all shards, and return the requests that they had parked.
+        """Forget all coordinator shards, and return the requests that they had parked.
 
         For a rollback that takes the creation of `__consumer_offsets` back.
         """
@@ -160,15 +174,18 @@ class Coordinators:
         return [hosted.partition for hosted in self._hosted.values() if not hosted.is_confirmed]
 
     def rearm(self, from_ms: int) -> None:
-        """Arm the tick of every shard, at `from_ms` at the earliest.
+        """Arm the next deadline of every coordinator shard, at `from_ms` at the earliest.
 
-        After a failed step, which may have lost one.
+        After a failed step of the node, which may have lost one.
         """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the shards have done, because the unit of work has succeeded."""
+        """Keep what the coordinator shards have done, because the node's unit of work succeeded.
+
+        A unit of work is a part of a step that is done as a whole or undone.
+        """
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()
@@ -178,12 +195,12 @@ class Coordinators:
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
     def notes(self) -> Iterable[Note]:
-        """Return the log lines of the shards since the last call."""
+        """Return the log lines of the coordinator shards since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
     def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Return the shard of the group; load it if needed.
+        """Return the coordinator shard of the group; load it if needed.
 
         Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
         """
@@ -194,7 +211,7 @@ class Coordinators:
         )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
-        """Load a shard: replay its log, and arm its members' deadlines."""
+        """Load a coordinator shard: replay its log, and arm its members' deadlines."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
             shard.replay(record)
@@ -210,7 +227,7 @@ class Coordinators:
     def _step_parts(
         self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
     ) -> None:
-        """Step the shard of each part, under a ticket of its own."""
+        """Step the coordinator shard of each part of a split request, under its own ticket."""
         tickets = self._split_requests.add(arrived, len(parts))
         for (hosted, request), ticket in zip(parts, tickets, strict=True):
             self._step(
@@ -224,9 +241,10 @@ class Coordinators:
         self._perform(hosted, hosted.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
-        """Carry out the shard's actions in order.
+        """Perform the actions of one step of a coordinator shard, in order: replies and appends.
 
-        An append makes every later response wait for it.
+        An append to the shard's partition of `__consumer_offsets` makes every later response wait
+        for its flush. `hosted.parked` has the requests without a response.
         """
         for action in actions:
             if type(action) is Reply:
@@ -258,7 +276,7 @@ class Coordinators:
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:
-        """Arm the shard's tick, at `from_ms` at the earliest."""
+        """Arm the next deadline of the coordinator shard, at `from_ms` at the earliest."""
         wake_ms = hosted.shard.wake_at()
         if wake_ms is None:
             self._broker.deadlines.disarm(hosted.deadline)
@@ -267,7 +285,7 @@ class Coordinators:
 
 
 def stored_records(partition: Partition, start_offset: int = 0) -> Iterable[CoordinatorRecord]:
-    """Yield the records of a shard's log from `start_offset` on, oldest first.
+    """Yield a coordinator shard's records from its partition of `__consumer_offsets`, oldest first.
 
     Records of unknown kinds are left out. `start_offset` may be below the start of the log, or in a
     batch that was compacted away.

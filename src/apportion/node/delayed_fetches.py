@@ -29,7 +29,7 @@ class DelayedFetches:
         return ticket in self._requests
 
     def park(self, request: Arrived, partitions: tuple[IdPartition, ...]) -> None:
-        """Keep the request until one of `partitions` changes."""
+        """Keep a Fetch request until one of `partitions` changes (Kafka's fetch purgatory)."""
         self._requests[request.ticket] = request
         # Each once, though a request may name a partition twice: decision 42 tells what that once
         # broke.
@@ -38,7 +38,7 @@ class DelayedFetches:
             self._by_partition.setdefault(partition, {})[request.ticket] = None
 
     def partition_changed(self, partition: IdPartition) -> None:
-        """Have the fetches of the partition tried again."""
+        """Have the delayed fetches of the partition tried again at the end of the node's step."""
         if partition in self._by_partition:
             self.ready.update(self._by_partition[partition])
 
@@ -47,7 +47,7 @@ class DelayedFetches:
         return self._requests.get(ticket)
 
     def remove(self, ticket: Ticket) -> Arrived | None:
-        """Forget the request and return it; None if it was not parked.
+        """Forget the delayed Fetch of that ticket and return it; None if there is none.
 
         It also removes what a `park` that failed halfway has left.
         """

@@ -56,6 +56,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
 def _produce(
     request: produce.ProduceRequest, _version: int, code: Code
 ) -> produce.ProduceResponse | None:
+    """Return the Produce response in which every partition has the error; None for acks 0."""
     # A producer would take a response for that of a later request.
     if request.acks == 0:
         return None
@@ -77,6 +78,7 @@ def _produce(
 
 
 def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.FetchResponse:
+    """Return the Fetch response that says the error."""
     # From version 7 on the response has an error of its own; before that each partition has to say
     # it.
     if version >= 7:
@@ -103,6 +105,7 @@ def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.Fetch
 def _list_offsets(
     request: list_offsets.ListOffsetsRequest, _version: int, code: Code
 ) -> list_offsets.ListOffsetsResponse:
+    """Return the ListOffsets response in which every partition has the error."""
     return list_offsets.ListOffsetsResponse(
         topics=tuple(
             list_offsets.ListOffsetsTopicResponse(
@@ -122,6 +125,7 @@ def _list_offsets(
 def _offset_for_leader_epoch(
     request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, _version: int, code: Code
 ) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
+    """Return the OffsetForLeaderEpoch response in which every partition has the error."""
     return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
         topics=tuple(
             offset_for_leader_epoch.OffsetForLeaderTopicResult(
@@ -141,6 +145,7 @@ def _offset_for_leader_epoch(
 def _metadata(
     request: metadata.MetadataRequest, _version: int, code: Code
 ) -> metadata.MetadataResponse:
+    """Return the Metadata response in which every requested topic has the error."""
     return metadata.MetadataResponse(
         error_code=code,
         topics=tuple(
@@ -155,6 +160,7 @@ def _metadata(
 def _find_coordinator(
     request: find_coordinator.FindCoordinatorRequest, version: int, code: Code
 ) -> find_coordinator.FindCoordinatorResponse:
+    """Return the FindCoordinator response in which every key has the error."""
     if version < 4:
         return find_coordinator.FindCoordinatorResponse(
             error_code=code, error_message=None, node_id=-1, port=-1
@@ -172,6 +178,7 @@ def _find_coordinator(
 def _create_topics(
     request: create_topics.CreateTopicsRequest, _version: int, code: Code
 ) -> create_topics.CreateTopicsResponse:
+    """Return the CreateTopics response in which every topic has the error."""
     return create_topics.CreateTopicsResponse(
         topics=tuple(
             create_topics.CreatableTopicResult(
@@ -185,6 +192,7 @@ def _create_topics(
 def _delete_topics(
     request: delete_topics.DeleteTopicsRequest, _version: int, code: Code
 ) -> delete_topics.DeleteTopicsResponse:
+    """Return the DeleteTopics response in which every topic has the error."""
     named = [(state.name, state.topic_id) for state in request.topics] + [
         (name, bytes(16)) for name in request.topic_names
     ]
@@ -199,6 +207,7 @@ def _delete_topics(
 def _delete_records(
     request: delete_records.DeleteRecordsRequest, _version: int, code: Code
 ) -> delete_records.DeleteRecordsResponse:
+    """Return the DeleteRecords response in which every partition has the error."""
     return delete_records.DeleteRecordsResponse(
         topics=tuple(
             delete_records.DeleteRecordsTopicResult(
@@ -218,6 +227,7 @@ def _delete_records(
 def _describe_configs(
     request: describe_configs.DescribeConfigsRequest, _version: int, code: Code
 ) -> describe_configs.DescribeConfigsResponse:
+    """Return the DescribeConfigs response in which every resource has the error."""
     return describe_configs.DescribeConfigsResponse(
         results=tuple(
             describe_configs.DescribeConfigsResult(

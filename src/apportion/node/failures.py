@@ -30,7 +30,12 @@ class StepFailures:
         self._latest: dict[str, str] = {}
 
     def add(self, error: Exception, now_ms: int) -> list[Note]:
-        """Return the log line about a failure; nothing if it is only counted."""
+        """Count a failed step of the broker's node; return its log line if its origin is new.
+
+        Sets `pause_ms`, by which the node puts off its deadlines when steps fail in a row. An
+        origin is the file and line where the error was raised; a repeated one is only counted, and
+        logged later by `take_counted`.
+        """
         is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
         self.pause_ms = (
             # A single failure concerns one request, and the rest need not wait. What fails again
@@ -50,7 +55,11 @@ class StepFailures:
         return []
 
     def take_counted(self) -> list[Note]:
-        """Return a log line for each origin with counted failures, and forget the others."""
+        """Return a log line for each origin of failed steps that were only counted.
+
+        The node calls it when the deadline FAILURES is due. Origins without such a step are
+        forgotten.
+        """
         repeated = {origin: count for origin, count in self._repeats.items() if count}
         notes = [
             Note(
@@ -70,7 +79,7 @@ class StepFailures:
 
 
 def _raised_at(error: Exception) -> str:
-    """Return the file and line where the error was raised."""
+    """Return the file and line where an error was raised, for the log line of a failed step."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

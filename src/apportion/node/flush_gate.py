@@ -42,7 +42,7 @@ class FlushedFiles(Protocol):
     """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call.
+        """Return the files written since the last call, for the flush gate's next flush.
 
         Their present ends are remembered for `on_flushed`.
         """
@@ -101,7 +101,10 @@ class FlushGate:
         self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
     def begin_write(self, files: FlushedFiles) -> None:
-        """Take a savepoint of the writer before a change, once in each unit of work."""
+        """Take a savepoint of a partition or the metadata log before the unit of work changes it.
+
+        Only once in each unit of work, which is a part of a step that is done as a whole or undone.
+        """
         # The first one counts, because a unit of work is undone as a whole.
         if files not in self._savepoints:
             self._savepoints[files] = files.savepoint()
@@ -111,12 +114,12 @@ class FlushGate:
         self._savepoints.clear()
 
     def take_savepoints(self) -> dict[FlushedFiles, Any]:
-        """Return the savepoints of the current unit of work, and forget them."""
+        """Return the savepoints of the current unit of work for its rollback, and forget them."""
         savepoints, self._savepoints = self._savepoints, {}
         return savepoints
 
     def wrote(self, files: FlushedFiles) -> int:
-        """Note that the writer has written; return the number of the flush that will cover it."""
+        """Note a write to these files; return the number of the flush that will cover it."""
         self._dirty[files] = None
         return self.open_seq
 
@@ -125,14 +128,20 @@ class FlushGate:
         self._held.setdefault(flush_seq, []).append(reply)
 
     def retract_replies(self, tickets: Container[Ticket]) -> None:
-        """Forget the held replies with one of these tickets, whose unit of work has failed."""
+        """Forget the held replies with one of these tickets, whose unit of work has failed.
+
+        A held reply waits for the flush that makes its writes durable.
+        """
         self._held = {
             flush_seq: [reply for reply in replies if reply.ticket not in tickets]
             for flush_seq, replies in self._held.items()
         }
 
     def flush_or_none(self) -> Flush | None:
-        """Close the open flush and return it; None if one is under way or nothing was written."""
+        """Begin a flush of all files written so far (group commit), and return it.
+
+        Returns None if another flush is under way or nothing was written.
+        """
         # `on_flushed` of these has failed: the next flush calls it again
         self._dirty |= self._not_visible
         self._not_visible.clear()
@@ -149,9 +158,9 @@ class FlushGate:
         self.is_collecting = False
 
     def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that succeeded; return its writers and the replies that waited for it.
+        """Note a flush that succeeded; return its files and the replies that waited for it.
 
-        The writers are for `on_flushed`.
+        The files (partitions or the metadata log) are for a call of `on_flushed`.
         """
         assert self._flushing, f"Flushed({flush_seq}) answers no Flush"
         assert flush_seq == self.open_seq - 1, f"Flushed({flush_seq}) answers no Flush"
@@ -166,7 +175,7 @@ class FlushGate:
         self._not_visible.pop(files, None)
 
     def flush_failed(self) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that failed; return the writers with unflushed data and the held replies."""
+        """Note a flush that failed; return the files with unflushed data and the held replies."""
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
         # In the order in which they would have left.
@@ -179,6 +188,6 @@ class FlushGate:
         return lost, replies
 
     def forget(self, files: FlushedFiles) -> None:
-        """Flush the writer no more: its files are gone."""
+        """Flush this partition no more: its files are deleted."""
         self._dirty.pop(files, None)
         self._not_visible.pop(files, None)

@@ -248,11 +248,12 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
-        """Run the queued units of work of the node."""
+        """Run the queued units of work of the broker's node."""
         while self._units:
             self._run(self._units.popleft(), now)
 
     def _run(self, unit: UnitOfWork, now: Instant) -> None:
+        """Run one unit of work of the node, and confirm it: it is done as a whole or undone."""
         self._request = unit.request
         unit.run(unit.argument, now)
         self._confirm()
@@ -265,7 +266,7 @@ class Node:
         self._coordinators.confirm()
 
     def _dispatch(self, event: Arrived, now: Instant) -> None:
-        """Hand a request to its handler, or to the coordinators."""
+        """Hand a request to the broker's handler of its API, or to the group coordinators."""
         handler = HANDLERS.get(type(event.request))
         if handler is None:
             self._coordinators.route(event, now)
@@ -332,12 +333,12 @@ class Node:
         )
 
     def _stop_waiting(self, ticket: Ticket) -> None:
-        """Forget the delayed fetch of that ticket, if there is one."""
+        """Forget the delayed Fetch of that ticket, if there is one."""
         self._broker.deadlines.disarm(("fetch", ticket))
         self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
-        """Do what a due deadline asks for."""
+        """Serve a due deadline of the broker's node; at its max_wait a Fetch gets what there is."""
         broker = self._broker
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
@@ -375,7 +376,7 @@ class Node:
         self._units += (UnitOfWork(reply.request, self._release_reply, reply) for reply in replies)
 
     def _make_visible(self, files: FlushedFiles, now: Instant) -> None:
-        """Let readers see what the flush covered. If this fails, the next flush does it again."""
+        """Let consumers see what the flush covered. If this fails, the next flush does so again."""
         self._broker.flush_gate.begin_write(files)
         files.on_flushed()
         if type(files) is Partition:
@@ -387,7 +388,7 @@ class Node:
         self._sender.send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
-        """Undo all writes since the last flush, and fail the requests that waited for this one."""
+        """Undo the broker's writes since the last flush; fail the requests that waited for it."""
         self._rollback.is_running = True  # from here on an error is final
         self._sender.actions.append(
             Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")

@@ -51,7 +51,10 @@ class Partition:
         self.high_watermark = self._flushing_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
-        """Append a producer's batch, and return its base offset; it is durable at `flush_seq`."""
+        """Append a Produce request's batch to the partition; return its base offset.
+
+        The batch is durable when the flush of number `flush_seq` has succeeded.
+        """
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         set_base_offset(batch, base_offset, LEADER_EPOCH)
@@ -69,7 +72,10 @@ class Partition:
     def append_records(
         self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int
     ) -> None:
-        """Append records of the broker's own as one batch; they are durable at `flush_seq`."""
+        """Append coordinator records to a partition of `__consumer_offsets` as one batch.
+
+        The batch is durable when the flush of number `flush_seq` has succeeded.
+        """
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         batch = encode_batch(
@@ -116,9 +122,9 @@ class Partition:
         return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
-        """Return whole batches from `offset` up to the high watermark; none at its end.
+        """Return whole batches of the partition from `offset` up to the high watermark, for Fetch.
 
-        max_bytes: the first batch may exceed it.
+        None at its end. max_bytes: the first batch may exceed it.
         Errors: OFFSET_OUT_OF_RANGE.
         """
         # Up to the log's end: between the high watermark and the end there are records, they are
@@ -133,7 +139,7 @@ class Partition:
         return self.log.read(offset, max_bytes, self.high_watermark)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call.
+        """Return the files of the partition that the flush gate's next flush must sync.
 
         `on_flushed` makes their present ends visible.
         """
@@ -142,7 +148,10 @@ class Partition:
         return self.log.unsynced_paths()
 
     def on_flushed(self) -> None:
-        """Show readers what was written before the last `unsynced_paths`; hide what was deleted."""
+        """Show consumers what the flush has covered of the partition; hide what was deleted.
+
+        It covers what was written before the last `unsynced_paths`.
+        """
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         # Files go only when the new start is durable (decision 35): a crash could otherwise bring
         # back a start whose records are gone.
@@ -153,9 +162,9 @@ class Partition:
         return self.log.next_offset, self.log.start_offset
 
     def roll_back(self, savepoint: tuple[int, int]) -> None:
-        """Cut the log back to `savepoint`, and the producer states with it.
+        """Cut the partition's log and producer states back to `savepoint`, after a failed step.
 
-        Readers see what they saw before.
+        Consumers see what they saw before.
         """
         self.log = self.log.truncated(*savepoint)
         # Or a batch that was cut away would be taken for stored when its producer sends it again.
@@ -163,14 +172,14 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def cut_back(self) -> None:
-        """Cut the log back to what readers could see, after the disk has refused a flush."""
+        """Cut the partition's log back to its high watermark, after the disk refused a flush."""
         self.log = self.log.truncated(self.high_watermark, self.start_offset)
         self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
         self.producers.roll_back(self.high_watermark, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """Rebuild the producer states from the log, at a start of the broker.
+        """Rebuild the partition's idempotent producer states from its log, at a broker's start.
 
         since_ms: producers that have appended nothing since then (wall ms) are left out.
         """
@@ -178,7 +187,7 @@ class Partition:
         self.producers.forget_before(since_ms)
 
     def _stored_producers(self) -> ProducerStates:
-        """Return the producer states by the batches of the log.
+        """Return the idempotent producers' states by the batches of the partition's log.
 
         Deleted batches that are still in the files count, because their producers may send them
         again.
@@ -243,9 +252,9 @@ class Partitions:
             self._disk.delete(topic_directory(topic.id.hex()))
 
     def delete_unknown(self, topics: Topics) -> None:
-        """Delete the logs of all topics but these, at a start of the broker.
+        """Delete the log directories of topics that `topics` does not have, at a broker's start.
 
-        A deletion that a crash has interrupted ends here.
+        A directory has the topic id as its name. A deletion that a crash has interrupted ends here.
         """
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
@@ -256,7 +265,7 @@ class Partitions:
         return not self._topic_directories()
 
     def recover(self, topics: Topics, producers_since_ms: int) -> None:
-        """Open every log of these topics, and put it into the next flush."""
+        """Open the partition logs of these topics at a start of the broker, for the next flush."""
         self._disk.make_dir(TOPICS)
         for topic in topics:
             self.make_directory(topic)
@@ -281,7 +290,7 @@ class Partitions:
 
 
 def topic_directory(id_hex: str) -> str:
-    """Return the directory of a topic's logs.
+    """Return the path of the directory of a topic's partition logs, in the data directory.
 
     It is named by id, so a recreated topic never meets old files.
     """

@@ -46,10 +46,11 @@ class ProducerStates:
         return len(self._by_id)
 
     def duplicate_or_none(self, header: BatchHeader) -> StoredBatch | None:
-        """Return the stored batch that this one repeats; None if it may be appended.
+        """Return the stored batch that an idempotent producer's batch repeats; None to append it.
 
-        Errors: INVALID_PRODUCER_EPOCH for an older epoch; OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
-        or for a duplicate that is too old to be known. An unknown producer may start at any number.
+        Called by Produce. Errors: INVALID_PRODUCER_EPOCH for an older epoch;
+        OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or for a duplicate that is too old to be known. An
+        unknown producer may start at any number.
         Source: KIP-98, KIP-360.
         """
         if header.producer_id < 0:
@@ -88,7 +89,7 @@ class ProducerStates:
         return None
 
     def appended(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Note that the batch was appended at `base_offset`."""
+        """Note that an idempotent producer's batch was appended at `base_offset`."""
         if header.producer_id < 0:
             return
         producer = self._by_id.get(header.producer_id)
@@ -102,11 +103,11 @@ class ProducerStates:
         producer.seen_ms = now_ms
 
     def roll_back(self, next_offset: int, stored: "ProducerStates") -> None:
-        """Forget the batches from `next_offset` on, which were cut away.
+        """Forget the idempotent producers' batches from `next_offset` on, which were cut away.
 
         stored: the producers of the batches that are left in the log. Producers without a batch
-            that was cut away stay as they are: the log may no longer hold their batches, and its
-            timestamps do not say when a producer was seen.
+        that was cut away stay as they are: the log may no longer hold their batches, and its
+        timestamps do not say when a producer was seen.
         """
         for producer_id, producer in list(self._by_id.items()):
             remaining = [batch for batch in producer.batches if batch.base_offset < next_offset]
@@ -124,9 +125,9 @@ class ProducerStates:
                 del self._by_id[producer_id]
 
     def forget_before(self, wall_ms: int) -> None:
-        """Forget the producers that have appended nothing since `wall_ms`.
+        """Forget the idempotent producers that have appended nothing since `wall_ms`.
 
-        For `producer.id.expiration.ms`.
+        For `producer.id.expiration.ms`; the node calls it when the deadline PRODUCERS is due.
         """
         silent = [
             producer_id

@@ -28,7 +28,7 @@ class ReplySender:
         self.actions: list[Any] = []
 
     def send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
-        """Send the reply when flush `flush_seq` has succeeded."""
+        """Send the broker's reply when flush `flush_seq` has succeeded."""
         self._of_unit.append(reply)
         if flush_gate.may_send(flush_seq, self._flush_gate.durable_seq):
             self.send(reply)
@@ -36,7 +36,10 @@ class ReplySender:
             self._flush_gate.hold_reply(flush_seq, reply)
 
     def send(self, reply: PendingReply) -> None:
-        """Send the reply in this step; that of a part only if it completes the split request."""
+        """Send the broker's reply in this step.
+
+        That of a part of a split request is sent only if it completes the whole response.
+        """
         # The tickets of parts are negative (`SplitRequests.add`).
         if reply.ticket >= 0:
             self.actions.append(Reply(reply.ticket, reply.body))
@@ -57,7 +60,10 @@ class ReplySender:
         return [reply.request for reply in self._of_unit if reply.request is not None]
 
     def retract(self, tickets: Container[Ticket]) -> None:
-        """Take back the replies with one of these tickets, sent in this step or held."""
+        """Take back the broker's replies with one of these tickets, sent in this step or held.
+
+        Their unit of work has failed.
+        """
         self._flush_gate.retract_replies(tickets)
         self.actions = [
             action
@@ -66,6 +72,6 @@ class ReplySender:
         ]
 
     def take_actions(self) -> list[Any]:
-        """Return the actions of the step, and begin with none."""
+        """Return the actions of the node's step, and begin with none."""
         actions, self.actions = self.actions, []
         return actions

@@ -36,9 +36,10 @@ class SegmentInfo(NamedTuple):
 def expired_before(
     segments: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, high_watermark: int
 ) -> int:
-    """Return the offset below which all segments have expired at wall clock `now_ms`; or 0.
+    """Return the offset below which a log's segments have expired by retention, or 0.
 
-    high_watermark: a segment that ends behind it stays. Batches without a timestamp never grow old.
+    now_ms: wall clock. high_watermark: a segment that ends behind it stays. Batches without a
+    timestamp never grow old.
     """
     offset = 0
     # Kafka's rule: a segment goes only if the rest is still as large as `retention.bytes`.
@@ -69,7 +70,7 @@ class RetentionCheck:
         self._notes: list[Note] = []
 
     def arm_if_needed(self, now: Instant) -> None:
-        """Arm the first check once there is a topic with retention.
+        """Arm the first retention check once there is a topic with retention.
 
         Without one there is nothing to wake for.
         """
@@ -78,7 +79,7 @@ class RetentionCheck:
             self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
     def next_partitions(self, now: Instant) -> list[Partition]:
-        """Return the partitions to check in this step, and arm the next step."""
+        """Return the partitions whose retention to check in this step, and arm the next step."""
         broker = self._broker
         if not self._waiting:
             # Reversed for `pop`; a list of its own, since topics come and go between two steps.
@@ -91,7 +92,7 @@ class RetentionCheck:
         return partitions
 
     def delete_expired(self, partition: Partition, now: Instant) -> None:
-        """Delete the expired segments of the partition."""
+        """Delete the partition's segments that have expired by `retention.ms` or `.bytes`."""
         topic_service = self._broker.topic_service
         # deleted while the round was under way
         if topic_service.topics.with_id(partition.topic.id) is None:
@@ -122,6 +123,6 @@ class RetentionCheck:
             )
 
     def notes(self) -> list[Note]:
-        """Return the log lines since the last call."""
+        """Return the log lines of the retention check since the last call."""
         notes, self._notes = self._notes, []
         return notes

@@ -38,9 +38,10 @@ class Rollback:
         self.is_running = False
 
     def undo_unit(self, now: Instant) -> list[Arrived]:
-        """Undo the writes of the current unit of work and reload its shards.
+        """Undo the writes of the node's failed unit of work and reload its coordinator shards.
 
-        Returns the requests that those shards had parked; they are for the caller to answer.
+        A unit of work is a part of a step that is done as a whole or undone. Returns the requests
+        that those shards had parked; they are for the caller to answer.
         """
         self.is_running = True
         topics, savepoints = self._broker.topic_service, self._broker.flush_gate.take_savepoints()
@@ -63,7 +64,7 @@ class Rollback:
         return parked
 
     def undo_unflushed(self, now: Instant) -> None:
-        """Undo every write since the last successful flush, and fail the replies that waited.
+        """Undo every write since the broker's last flush, and fail the replies that waited.
 
         The replies go first: an error response tells of nothing that is in doubt.
         """
@@ -83,6 +84,7 @@ class Rollback:
         self.is_running = False
 
     def _cut_back(self, partition: Partition, now: Instant) -> None:
+        """Cut a partition back after a failed flush; reload its coordinator shard, if any."""
         partition.cut_back()
         self._wake_fetches(partition)
         # The shard knows of records that are gone, so it has to be read again.
@@ -106,6 +108,7 @@ class Rollback:
             )
 
     def _wake_fetches(self, partition: Partition) -> None:
+        """Have the delayed fetches of a partition that was cut back tried again."""
         self._broker.delayed_fetches.partition_changed(
             IdPartition(partition.topic.id, partition.index)
         )

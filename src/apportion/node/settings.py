@@ -121,7 +121,7 @@ class BrokerSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "BrokerSettings":
-        """Return the settings with `values` in place of defaults.
+        """Return the broker's settings with `values` in place of defaults.
 
         A name may be written with dots or underscores; group settings are among them.
         Errors: SettingRefused for an unknown name or a value of the wrong kind.
@@ -147,7 +147,7 @@ class BrokerSettings:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[str]) -> "BrokerSettings":
-        """Return the settings that `name=value` texts give, as on a command line.
+        """Return the broker's settings that `name=value` texts of `apportion serve` give.
 
         Errors: SettingRefused.
         """
@@ -188,6 +188,10 @@ class BrokerSettings:
         return self.log_roll_hours * HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     def _check(self) -> None:
+        """Refuse broker settings that are out of bounds, or that are no listener.
+
+        Errors: SettingRefused.
+        """
         for name, setting in declared(BrokerSettings).items():
             value = getattr(self, name)
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
@@ -207,9 +211,9 @@ class BrokerSettings:
 
 
 def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
-    """Return host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT.
+    """Return host and port of a broker's one listener: HOST:PORT or PLAINTEXT://HOST:PORT.
 
-    name: what the user knows the setting by.
+    name: what the user knows the setting by, such as `listeners` or `advertised.listeners`.
     Errors: SettingRefused for anything else.
     """
     protocol, _, address = listeners.rpartition("://")
@@ -226,7 +230,7 @@ def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    """Return the sentence for an unknown setting, with the nearest name."""
+    """Return the sentence for an unknown broker setting, with the nearest name."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
@@ -235,7 +239,7 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
-    """Return `value` in the type of `default`; texts are read as Kafka reads them."""
+    """Return a broker setting's value in the type of its default; texts are read as by Kafka."""
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
@@ -255,7 +259,7 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
 
 
 def _written(value: Any) -> str:
-    """Return a setting's value as text, as Kafka writes it."""
+    """Return a broker setting's value as text, as Kafka writes it."""
     if value is None:
         return ""
     if isinstance(value, bool):

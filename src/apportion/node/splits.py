@@ -31,7 +31,7 @@ class RequestSplit(NamedTuple):
 
 
 def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
-    """Return one part a group.
+    """Split ConsumerGroupDescribe into one request for each group.
 
     A repeated name counts once, or a small request could ask for a huge response.
     """
@@ -48,6 +48,7 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
 
 
 def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
+    """Split DescribeGroups into one request for each group; a repeated name counts once."""
     operations = request.include_authorized_operations
     return [
         (
@@ -59,7 +60,7 @@ def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, An
 
 
 def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
-    """Return one part a group; a repeated name counts once."""
+    """Split DeleteGroups into one request for each group; a repeated name counts once."""
     return [
         (group_id, DeleteGroupsRequest(groups_names=(group_id,)))
         for group_id in dict.fromkeys(request.groups_names)
@@ -67,7 +68,10 @@ def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
 
 
 def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
-    """Return one part a group; before version 8 the request names one group and is its own part."""
+    """Split OffsetFetch into one request for each group.
+
+    Before version 8 the request names one group and is its own part.
+    """
     if not request.groups:
         return [(request.group_id, request)]
     # A request for all offsets of a group includes every other request for it, so it is the only
@@ -81,12 +85,14 @@ def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
 
 
 def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+    """Join the OffsetFetch responses of the coordinator shards to one."""
     if len(parts) == 1:
         return parts[0]
     return OffsetFetchResponse(groups=tuple(group for part in parts for group in part.groups))
 
 
 def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+    """Join the ListGroups responses of all coordinator shards to one."""
     # One shard that cannot answer makes the list incomplete, and the whole response has to say so.
     code = next((part.error_code for part in parts if part.error_code != Code.NONE), Code.NONE)
     return ListGroupsResponse(
@@ -145,7 +151,10 @@ class SplitRequests:
         self._last_ticket = 0
 
     def add(self, request: Arrived, part_count: int) -> list[Ticket]:
-        """Keep the request until all its parts have a response, and return their tickets."""
+        """Keep a request that is split by group until all parts are answered; return tickets.
+
+        There is one ticket for each part.
+        """
         # Negative, so a ticket of a part is never one of a connection.
         tickets = [Ticket(self._last_ticket - number) for number in range(1, part_count + 1)]
         self._last_ticket -= part_count
@@ -153,7 +162,7 @@ class SplitRequests:
         return tickets
 
     def joined_reply_or_none(self, reply: PendingReply) -> PendingReply | None:
-        """Return the whole request's reply if `reply` completes it; None while parts are missing.
+        """Return a split request's whole reply if `reply` completes it; else None.
 
         The request stays known until `forget`.
         """

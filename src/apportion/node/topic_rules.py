@@ -42,7 +42,10 @@ class TopicRules(NamedTuple):
 
     @property
     def layout(self) -> LogSettings:
-        """The settings of the topic's logs."""
+        """The topic settings that shape its logs' files: segment size and age, index interval.
+
+        Given to a partition's log when the broker opens it.
+        """
         return LogSettings(
             segment_bytes=self.segment_bytes,
             index_interval_bytes=self.index_interval_bytes,
@@ -51,7 +54,10 @@ class TopicRules(NamedTuple):
 
 
 def topic_rules(values: Mapping[str, str]) -> TopicRules:
-    """Return the rules by the settings of a topic: Kafka's names to checked values, all of them."""
+    """Return the settings of a topic in the form that the broker uses.
+
+    values: all of Kafka's names for topic settings, to checked values.
+    """
     policies = [policy.strip() for policy in values["cleanup.policy"].split(",")]
     return TopicRules(
         is_compacted="compact" in policies,

@@ -362,7 +362,7 @@ def check_new_partitions(count: int) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no topic may have. Errors: INVALID_TOPIC_EXCEPTION."""
+    """Refuse a topic name that Kafka does not allow. Errors: INVALID_TOPIC_EXCEPTION."""
     if not is_topic_name(name):
         raise Refused(
             Code.INVALID_TOPIC_EXCEPTION,

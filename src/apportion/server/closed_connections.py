@@ -48,9 +48,9 @@ class ClosedConnectionLog:
         return len(self._hosts)
 
     def line_or_none(self, host: str, peer: str, reason: str) -> str | None:
-        """Return the log line about a closed connection; None if it is only counted.
+        """Return the server's log line about a closed connection; None if it is only counted.
 
-        host: the peer's address. peer: the same with its port.
+        host: the client's address. peer: the same with its port.
         """
         if host not in self._hosts and len(self._hosts) >= MAX_HOSTS:
             host = OVERFLOW_HOST
@@ -68,10 +68,11 @@ class ClosedConnectionLog:
         return None
 
     def take_summary(self) -> list[str]:
-        """Return a line for each host with counted connections, and reset the counts.
+        """Return a log line for each host with counted closed connections, and reset the counts.
 
-        The line gives the commonest kind of reason. A host without any since the last call is
-        forgotten, so that its next connection is logged at once.
+        The server calls it once a minute while there are any. The line gives the commonest kind of
+        reason. A host without any since the last call is forgotten, so that its next connection is
+        logged at once.
         """
         lines = []
         for host, closed in list(self._hosts.items()):

@@ -58,7 +58,7 @@ class RequestReceiver(Protocol):
     def submit(
         self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller
     ) -> Ticket:
-        """Hand a request to the broker; return the ticket that names it until it is answered.
+        """Hand a client's request to the broker; return the ticket that names it until the answer.
 
         The server calls `connection.send_response(slot, body)` once, perhaps before this returns.
         """
@@ -98,6 +98,7 @@ class ServerConnection(asyncio.Protocol):
     )
 
     def __init__(self, receiver: RequestReceiver) -> None:
+        """Begin a client's connection to the broker's server, before asyncio has its transport."""
         self._receiver = receiver
         self._frames = FrameSplitter(receiver.settings.socket_request_max_bytes)
         self._waiting_frames: deque[bytes] = deque()  # whole requests that may not start yet
@@ -130,7 +131,7 @@ class ServerConnection(asyncio.Protocol):
             self._close("there are too many connections")
 
     def data_received(self, data: bytes) -> None:
-        """Split `data` into requests and start as many as the limits allow."""
+        """Split bytes of a client into requests, and start as many as the limits allow."""
         try:
             self._waiting_frames.extend(self._frames.feed(data))
         except DecodeError as error:
@@ -138,9 +139,9 @@ class ServerConnection(asyncio.Protocol):
         self.start_requests()
 
     def start_requests(self) -> None:
-        """Start waiting requests as far as the limits allow, and write the responses to them.
+        """Start the client's waiting requests as far as the limits allow, and write the responses.
 
-        While a request must wait, the socket is not read: TCP's flow control stops the peer.
+        While a request must wait, the socket is not read: TCP's flow control stops the client.
         """
         if self._is_finishing:
             return
@@ -168,7 +169,7 @@ class ServerConnection(asyncio.Protocol):
             )()
 
     def send_response(self, slot: ResponseSlot, body: Any) -> None:
-        """Send a response after those of all earlier requests.
+        """Send a response to the client after those of all its earlier requests.
 
         body: None for a request that has no response, which is Produce with acks=0.
         """
@@ -198,12 +199,12 @@ class ServerConnection(asyncio.Protocol):
         self._peer_is_reading = False
 
     def resume_writing(self) -> None:
-        """Start requests again: the peer has read (asyncio's callback)."""
+        """Start the client's requests again: it has read its responses (asyncio's callback)."""
         self._peer_is_reading = True
         asyncio.get_running_loop().call_soon(self.start_requests)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Drop everything that waits for this connection."""
+        """Drop everything that waits for this client's connection, which is closed (asyncio)."""
         self._close_reason = self._close_reason or ""  # "": the peer has closed the connection
         self._waiting_frames.clear()
         self._unwritten.clear()
@@ -212,7 +213,10 @@ class ServerConnection(asyncio.Protocol):
         self._tickets.clear()
 
     def stop_reading(self) -> None:
-        """Start no further request; those in flight are still answered."""
+        """Start no further request of the client; the broker still answers those in flight.
+
+        Called when the server stops.
+        """
         self._is_finishing = True
         self._waiting_frames.clear()
         if not self._transport.is_closing():
@@ -227,9 +231,9 @@ class ServerConnection(asyncio.Protocol):
         self._transport.abort()
 
     def _may_start(self, size_bytes: int) -> bool:
-        """Return whether the limits allow to start a request of this size.
+        """Return whether the connection's limits allow to start a request of this size.
 
-        If no other request is in flight, one of any size is allowed.
+        If no other request of the connection is in flight, one of any size is allowed.
         """
         settings = self._receiver.settings
         if (
@@ -243,7 +247,10 @@ class ServerConnection(asyncio.Protocol):
         )
 
     def _start(self, frame: bytes) -> None:
-        """Decode one request and hand it to the server; bytes that are no request close us."""
+        """Decode one request of the client and submit it to the server.
+
+        Bytes that are no request make the server close the connection.
+        """
         try:
             _refuse_oversized(frame)
             incoming = decode_request(frame)
@@ -268,6 +275,7 @@ class ServerConnection(asyncio.Protocol):
             self._tickets[slot] = ticket
 
     def _write(self) -> None:
+        """Write the encoded responses that are collected for the client to its socket."""
         parts = self._unwritten
         if not parts or self._transport.is_closing():
             return
@@ -284,7 +292,7 @@ class ServerConnection(asyncio.Protocol):
 
 
 def _refuse_oversized(frame: bytes) -> None:
-    """Raise DecodeError for a request other than Produce that is larger than any can need to be."""
+    """Raise DecodeError for a request other than Produce that is larger than the server allows."""
     if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
         raise DecodeError(
             f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "

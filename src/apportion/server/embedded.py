@@ -75,6 +75,7 @@ class EmbeddedBroker:
         return f"<EmbeddedBroker at {self.bootstrap}{state}>"
 
     def __enter__(self) -> Self:
+        """Return the embedded broker, which runs since its creation; raise if it has ended."""
         if not self._thread.is_alive():
             raise RuntimeError(
                 "this broker has ended: make another EmbeddedBroker, with the same "
@@ -103,7 +104,7 @@ class EmbeddedBroker:
         self._delete_temporary_directory()
 
     def _run(self) -> None:
-        """Run the broker's event loop, on the broker's thread."""
+        """Run the embedded broker's event loop, on the broker's own thread."""
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._serve())

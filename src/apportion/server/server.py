@@ -60,7 +60,7 @@ class Server:
         self._driver: LoopDriver
 
     async def start(self) -> Address:
-        """Recover, listen, and return the address that clients are to use.
+        """Start the broker: recover its logs, listen, and return the address for clients.
 
         Raises DiskError if another broker has the directory or it cannot be used, and OSError if
         the address cannot be bound; the directory is unlocked again then.
@@ -89,9 +89,10 @@ class Server:
         self._stopping.set()
 
     async def run_until_ended(self) -> None:
-        """Serve until `end` is called, then stop.
+        """Run the broker's server, once started, until `end` is called; then stop it.
 
-        Raises the error that made the node unable to go on, if one did.
+        Called by the command `apportion serve` and by EmbeddedBroker. Raises the error that made
+        the broker unable to go on, if one did.
         """
         await self._stopping.wait()
         await self.stop()
@@ -99,7 +100,7 @@ class Server:
             raise self._failure
 
     async def stop(self) -> None:
-        """Close the listener and every connection, make all records durable, unlock the directory.
+        """Stop the broker: close its connections, make records durable, unlock the directory.
 
         Requests in flight are answered first; no further ones are read. A peer that does not read
         its responses within DRAIN_SECONDS loses them.
@@ -127,9 +128,9 @@ class Server:
             self._warn(*self._closed_log.take_summary())
 
     def connection_opened(self, connection: ServerConnection) -> bool:
-        """Register an accepted connection; return False if there are more than max.connections.
+        """Register a client's connection; return False if there are more than max.connections.
 
-        The server refuses it then, and it is unregistered when it has closed.
+        The connection then closes itself, and is unregistered when it has closed.
         """
         self._connections[connection] = None
         self._all_closed.clear()
@@ -141,7 +142,7 @@ class Server:
     def submit(
         self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
     ) -> Ticket:
-        """Post a request to the node, and remember which connection waits for its reply."""
+        """Post a client's request to the node, and remember which connection waits for it."""
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
         self._unanswered[ticket] = (connection, slot)
@@ -170,13 +171,17 @@ class Server:
             log.warning("%s", line)
 
     def _schedule_summary(self) -> None:
-        """Log the counts of closed connections in a minute, unless that is scheduled already."""
+        """Have the server log its counts of closed connections in a minute, if there are any.
+
+        Does nothing if that is scheduled already.
+        """
         if self._summary_timer is None and self._closed_log and not self._has_logged_last_counts:
             self._summary_timer = asyncio.get_running_loop().call_later(
                 SUMMARY_INTERVAL_S, self._log_summary
             )
 
     def _log_summary(self) -> None:
+        """Log the server's counts of closed connections by host; called by its timer."""
         self._summary_timer = None
         self._warn(*self._closed_log.take_summary())
         self._schedule_summary()
@@ -256,7 +261,7 @@ class Server:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's loop where it is installed, else asyncio's own."""
+    """Return uvloop's event loop factory for the broker, if installed; None for asyncio's own."""
     try:
         import uvloop
     except ImportError:
@@ -265,7 +270,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the address but does not listen yet.
+    """Return a socket bound to the broker's listener address; it does not listen yet.
 
     Raises OSError with the address in its message.
     """

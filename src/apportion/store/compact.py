@@ -59,9 +59,10 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return whether more than DIRTY_RATIO of a log's closed segments was never cleaned.
+    """Return whether a log is dirty enough to be compacted.
 
-    Only those that end before `before_offset` count.
+    That is so if more than DIRTY_RATIO of its closed segments, by bytes, was never cleaned. Only
+    segments that end before `before_offset` count.
     """
     closed = log.closed_segments(before_offset)
     dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)
@@ -69,11 +70,11 @@ def is_dirty_enough(log: Log, before_offset: int) -> bool:
 
 
 def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator[CleanerPause]:
-    """Clean the closed segments that end before `before_offset`; yield where it may pause.
+    """Compact the log's closed segments that end before `before_offset`; yield where it may pause.
 
-    Those segments must be durable. Tombstones older than `tombstones_since_ms` are dropped. The log
-    may grow meanwhile; nothing else may change it. Closing the generator early, DiskError and
-    Damaged leave the log as it was.
+    Called by the cleaner of `__consumer_offsets`. Those segments must be durable. Tombstones older
+    than `tombstones_since_ms` are dropped. The log may grow meanwhile; nothing else may change it.
+    Closing the generator early, DiskError and Damaged leave the log as it was.
     """
     last: dict[bytes | None, int] = {}
     segments = yield from _build_offset_map(log.closed_segments(before_offset), last)
@@ -110,7 +111,8 @@ def _build_offset_map(
 ) -> Generator[CleanerPause, None, list[Segment]]:
     """Return the segments to clean, and fill `last` with the offset of each key's last record.
 
-    Keys that occur in clean segments only are left out: there they are unique.
+    The first pass of log compaction. Keys that occur in clean segments only are left out: there
+    they are unique.
     """
     segments: list[Segment] = []
     read_bytes = 0
@@ -132,7 +134,10 @@ def _build_offset_map(
 def _copy_retained(
     segments: Sequence[Segment], cleaned: Segment, is_retained: IsRetained
 ) -> Iterator[CleanerPause]:
-    """Write the retained records of all segments to `cleaned`, which then covers their offsets."""
+    """Copy the records that log compaction retains from all segments to `cleaned`.
+
+    `cleaned` then covers the offsets of the segments, also of those records that were dropped.
+    """
     retained: list[Record] = []
     read_bytes = retained_bytes = 0
     last_offset = cleaned.next_offset - 1
@@ -172,7 +177,7 @@ def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
-    """Yield records, last offset and size in bytes of every batch of a segment to clean.
+    """Yield records, last offset and size in bytes of every batch of a segment to compact.
 
     Errors: Damaged for bytes that are no batch, and for a transactional batch.
     """

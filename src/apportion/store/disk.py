@@ -38,21 +38,21 @@ class Disk(Protocol):
     """
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write `data` at byte `at` of the file, created if need be.
+        """Write `data` at byte `at` of a file of the broker's disk, created if need be.
 
         Bytes before `at` do not change.
         """
         ...
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Give the file this size, created if need be; new bytes are zero.
+        """Give a file of the broker's disk this size, created if need be; new bytes are zero.
 
         No view may reach beyond it.
         """
         ...
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return these bytes without a copy.
+        """Return bytes `start` to `end` of a file of the broker's disk without a copy.
 
         The view stays valid through appends, resizes beyond it and deletes.
         """
@@ -79,14 +79,14 @@ class Disk(Protocol):
         ...
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace a file as a whole.
+        """Create or replace a file of the broker's disk as a whole.
 
         Readers see all of `data` or none, but a crash may still tear it.
         """
         ...
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make the content of these files and the names in these directories durable.
+        """Make the content of these files and the names in these directories durable, for a flush.
 
         Missing paths are skipped.
         """

@@ -76,7 +76,7 @@ class RealDisk:
             raise DiskError("make the directory", self.root, error) from error
 
     def lock(self) -> None:
-        """Lock the root against other brokers until `close`.
+        """Lock the broker's data directory against other brokers until `close`.
 
         Errors: DiskError if another broker has it.
         """
@@ -96,7 +96,10 @@ class RealDisk:
         self._lock_fd = fd
 
     def close(self) -> None:
-        """Close all files and release the lock; views stay valid. Nothing is synced."""
+        """Close all files of the broker's data directory and release its lock.
+
+        Views of the files stay valid. Nothing is synced.
+        """
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -107,7 +110,7 @@ class RealDisk:
                 self._lock_fd = None
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write bytes at a position of the file."""
+        """Write bytes at a position of a file in the broker's data directory."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -125,7 +128,7 @@ class RealDisk:
                 file.size_bytes = max(file.size_bytes, at)
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Set the size of the file."""
+        """Set the size of a file in the broker's data directory."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -141,7 +144,7 @@ class RealDisk:
                 file.map = memoryview(b"")
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return bytes of the file without a copy."""
+        """Return bytes of a file in the broker's data directory without a copy, by a memory map."""
         with self._lock:
             file = self._file(path)
             if end > len(file.map):
@@ -159,7 +162,7 @@ class RealDisk:
             return file.map[start:end]
 
     def size(self, path: str) -> int:
-        """Return the size of the file; 0 if there is none."""
+        """Return the size of a file in the broker's data directory; 0 if there is none."""
         with self._lock:
             if path in self._open:
                 return self._open[path].size_bytes
@@ -171,7 +174,7 @@ class RealDisk:
             raise DiskError("look at", self._absolute_path(path), error) from error
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in the directory."""
+        """Return the sorted names in a directory of the broker's data directory."""
         try:
             return tuple(sorted(os.listdir(self._absolute_path(path))))
         except FileNotFoundError:
@@ -180,7 +183,7 @@ class RealDisk:
             raise DiskError("list the directory", self._absolute_path(path), error) from error
 
     def make_dir(self, path: str) -> None:
-        """Create the directory if it is missing."""
+        """Create a directory in the broker's data directory if it is missing."""
         try:
             os.mkdir(self._absolute_path(path))
         except FileExistsError:
@@ -189,7 +192,7 @@ class RealDisk:
             raise DiskError("make the directory", self._absolute_path(path), error) from error
 
     def delete(self, path: str) -> None:
-        """Delete the file or empty directory."""
+        """Delete a file or an empty directory of the broker's data directory, if it exists."""
         absolute_path = self._absolute_path(path)
         self._forget(path)
         try:
@@ -203,7 +206,7 @@ class RealDisk:
             raise DiskError("delete", absolute_path, error) from error
 
     def rename(self, old: str, new: str) -> None:
-        """Rename the file atomically."""
+        """Rename a file of the broker's data directory atomically."""
         self._forget(old)
         self._forget(new)
         try:
@@ -214,7 +217,7 @@ class RealDisk:
             ) from error
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace the file as a whole."""
+        """Create or replace a file of the broker's data directory as a whole."""
         temporary = path + ".new"
         try:
             self.resize(temporary, 0)
@@ -226,7 +229,7 @@ class RealDisk:
             raise
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make files and directories durable."""
+        """Make files and directories of the broker's data directory durable, for a flush."""
         # In parallel: the file system then commits its journal once for all of them.
         waiting = list(paths)
         # For one file a thread would cost more than it saves.
@@ -243,7 +246,7 @@ class RealDisk:
             sync.result()
 
     def is_synced(self, path: str) -> bool:
-        """Return whether the file was synced since its last change."""
+        """Return whether a file of the broker's data directory was synced since its last change."""
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
 
@@ -251,7 +254,7 @@ class RealDisk:
         return os.path.join(self.root, path)
 
     def _sync(self, path: str) -> None:
-        """Sync one file or directory, in a thread of the pool."""
+        """Sync one file or directory of the broker's disk for a flush, in a thread of the pool."""
         with self._lock:
             # Before the sync: a change that comes while it runs is not covered.
             change = self._changed.get(path, 0)
@@ -279,13 +282,17 @@ class RealDisk:
         self._changed[path] = self._changes
 
     def _forget(self, path: str) -> None:
+        """Close the file of the broker's disk: it is being deleted or replaced."""
         with self._lock:
             self._open.pop(path, None)
             self._changed.pop(path, None)
             self._synced.pop(path, None)
 
     def _file(self, path: str, create: bool = False) -> _OpenFile:
-        """Return the open file, opened if needed; close idle ones above the limit."""
+        """Return the open file of the broker's disk, opened if needed.
+
+        Above the limit of open files idle ones are closed.
+        """
         file = self._open.get(path)
         if file is not None:
             self._open.move_to_end(path)

@@ -43,7 +43,10 @@ class Index:
         return self._position(bisect_left(self.ceilings, timestamp_ms))
 
     def below(self, offset: int, position: int) -> int:
-        """Return a position up to `position`; every batch before it ends below `offset`."""
+        """Return a byte position in the log segment up to `position`, for a limited Fetch.
+
+        Every batch before it ends below `offset`.
+        """
         return self._position(
             min(bisect_right(self.offsets, offset), bisect_right(self.positions, position))
         )
@@ -67,7 +70,10 @@ class GrowingIndex(Index):
         self._next_at = 0
 
     def add(self, offset: int, position: int, ceiling_ms: int) -> None:
-        """Add an entry for the batch at `position` if the last one is far enough away."""
+        """Add an index entry for the log segment's batch at `position`.
+
+        Does nothing if the last entry is less than `interval_bytes` away.
+        """
         if position >= self._next_at:
             self.offsets.append(offset)
             self.positions.append(position)
@@ -88,7 +94,7 @@ class Seal(NamedTuple):
 
 
 def encode_seal(seal: Seal, index: Index) -> bytes:
-    """Encode seal and index as the content of a file with a CRC.
+    """Encode the seal of a finished log segment and its index, as a side file with a CRC.
 
     It is in the byte order of this machine.
     """
@@ -101,7 +107,7 @@ def encode_seal(seal: Seal, index: Index) -> bytes:
 
 
 def decode_seal_or_none(view: memoryview) -> Seal | None:
-    """Return the seal in `view`; None for anything else, such as a torn one."""
+    """Return the log segment's seal in `view`; None for anything else, such as a torn one."""
     # A seal is not synced before the broker goes on, so a crash may tear it. Then the segment is
     # read.
     if len(view) < 6 * WORD or len(view) % WORD:
@@ -117,7 +123,10 @@ def decode_seal_or_none(view: memoryview) -> Seal | None:
 
 
 def index_beside_seal(view: memoryview) -> Index:
-    """Return the index in `view`, read in place; `view` must hold a seal."""
+    """Return the log segment's index from its seal file, read in place.
+
+    view: the content of the file, which must hold a seal.
+    """
     words = view.cast("q")
     entries = words[4]
     return Index(*(words[5 + entries * i : 5 + entries * (i + 1)] for i in range(3)))

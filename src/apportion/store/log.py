@@ -101,9 +101,9 @@ class Log:
         return sum(segment.size_bytes for segment in self._segments)
 
     def append(self, batch: Buffer, *, last_offset: int, max_timestamp_ms: int) -> None:
-        """Append a whole batch with the base offset `next_offset`: readable, not yet durable.
+        """Append a whole batch to the partition's log: readable, not yet durable.
 
-        After a DiskError nothing has changed.
+        Its base offset must be `next_offset`. After a DiskError nothing has changed.
         """
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
         assert base_offset == self.next_offset, (
@@ -172,15 +172,15 @@ class Log:
         return largest_ms
 
     def batches(self, from_offset: int) -> Iterator[memoryview]:
-        """Yield every batch that ends at or after `from_offset`, in order."""
+        """Yield every record batch of the log that ends at or after `from_offset`, in order."""
         for segment in self._segments:
             if segment.next_offset > from_offset:
                 yield from map(segment.view, segment.batches(from_offset))
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable.
+        """Return the files and directories of the log that the next flush must sync.
 
-        Each is returned only once.
+        Each is returned only once. Called by the partition of the log.
         """
         self._seal_durable_segments()
         paths = tuple(self._unsynced)
@@ -235,9 +235,10 @@ class Log:
                 self.delete_leftovers()
 
     def delete(self) -> None:
-        """Delete all files and the directory; durable once `unsynced_paths` is.
+        """Delete the partition's log with all its files and their directory, for DeleteTopics.
 
-        Views stay valid.
+        Also for a rollback. Views that Fetch responses hold stay valid. Sync `unsynced_paths` after
+        it.
         """
         names = self._disk.list_dir(self._directory)
         for name in names:
@@ -287,13 +288,13 @@ class Log:
         return log
 
     def closed_segments(self, before_offset: int) -> tuple[Segment, ...]:
-        """Return the closed segments, from the first on, that end before `before_offset`."""
+        """Return the closed segments that log compaction may clean, which end before the offset."""
         return tuple(
             segment for segment in self._segments[:-1] if segment.next_offset <= before_offset
         )
 
     def new_cleaned_segment(self, base_offset: int) -> Segment:
-        """Return an empty segment for a cleaning to write.
+        """Return an empty segment for the log cleaner to write retained records to.
 
         It is no part of the log yet, and recovery would delete it.
         """
@@ -302,9 +303,9 @@ class Log:
         return cleaned
 
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Finish `cleaned`, so that it may replace `old`, the first segments.
+        """Finish the compacted segment, so that the log cleaner may replace `old` by it.
 
-        It may once `unsynced_paths` is durable.
+        It may do so once the files of `unsynced_paths` are durable.
         """
         cleaned.finish()
         old[0].unseal()
@@ -312,7 +313,7 @@ class Log:
         self._unsynced |= {cleaned.path: None, self._directory: None}
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Replace `old`, the first segments, by `cleaned`; durable once `unsynced_paths` is."""
+        """Replace the segments `old` by the compacted one: a log cleaning's last step."""
         assert tuple(self._segments[: len(old)]) == tuple(old), (
             f"{self._directory}: something else has changed the log"
         )
@@ -323,7 +324,7 @@ class Log:
         self._unsynced[self._directory] = None
 
     def discard_segment(self, cleaned: Segment) -> None:
-        """Delete a cleaned segment that replaced nothing; recovery does it if the disk fails."""
+        """Delete the segment that a failed log cleaning wrote; if the disk fails, recovery does."""
         with suppress(DiskError):
             self._disk.delete(cleaned.path)
 
@@ -340,13 +341,13 @@ class Log:
         self._unsynced[self._directory] = None
 
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
-        """Append `batch` as the first of a new segment."""
+        """Roll the partition's log: append `batch` as the first one of a new segment."""
         segment = self._next_segment()
         segment.append(batch, last_offset, max_timestamp_ms)
         self._segments.append(segment)
 
     def _next_segment(self) -> Segment:
-        """Finish the last segment, and return an empty one to follow it."""
+        """Finish the log's active segment, and return a new, empty one to follow it."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
         last = self._segments[-1] if self._segments else None
         if last is None:
@@ -377,7 +378,7 @@ class Log:
 def _record_timestamps(
     batch: BatchPosition, view: memoryview, from_offset: int
 ) -> Iterable[tuple[int, int]]:
-    """Return (offset, timestamp) of each record from `from_offset` on.
+    """Return offset and timestamp of each record of a batch from `from_offset` on, for ListOffsets.
 
     For a batch that is not decoded, one pair: its first offset and its largest timestamp.
     """

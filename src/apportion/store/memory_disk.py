@@ -37,7 +37,7 @@ class _Content:
         self.dirty_from, self.synced = min(self.dirty_from, at), False
 
     def resize(self, size_bytes: int) -> None:
-        """Cut the file in memory, or extend it with zeros."""
+        """Cut a file of the in-memory disk, or extend it with zeros; the unsynced part may grow."""
         if size_bytes > len(self.buffer):
             larger = bytearray(max(size_bytes, 2 * len(self.buffer)))
             larger[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
@@ -55,9 +55,10 @@ class _Content:
         self.dirty_from, self.synced = self.size_bytes, True
 
     def after_crash(self, tear_bytes: int) -> bytes:
-        """Return what a simulated crash leaves of the file.
+        """Return what a simulated crash leaves of one file of the in-memory disk.
 
-        tear_bytes: how many bytes of the unsynced part had reached the disk.
+        tear_bytes: how many of the unsynced bytes had reached the disk. Behind these the file has
+        its old, synced bytes.
         """
         torn = min(self.dirty_from + tear_bytes, self.size_bytes)
         return bytes(memoryview(self.buffer)[:torn]) + bytes(self.durable[torn:])
@@ -170,6 +171,7 @@ class MemoryDisk:
         return content is not None and content.synced
 
     def _file(self, path: str, create: bool = False) -> _Content:
+        """Return a file of the disk in memory; `create` it if it is missing, or raise DiskError."""
         content = self._names.get(path)
         if content is not None:
             return content

@@ -68,7 +68,7 @@ class MetadataLog:
 
     @property
     def topics(self) -> Topics:
-        """A snapshot of all topics."""
+        """A snapshot of all topics that the broker's metadata log names."""
         if self._snapshot is None:
             self._snapshot = Topics(self._topics.values(), self._version)
         return self._snapshot
@@ -79,14 +79,14 @@ class MetadataLog:
         return self._cluster_id
 
     def config_of(self, name: str) -> dict[str, str]:
-        """Return the topic's own configuration by Kafka's names.
+        """Return the topic's own configuration by Kafka's names, from the metadata log.
 
         {} if it has defaults alone, or does not exist.
         """
         return dict(self._configs.get(name, {}))
 
     def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
-        """Record a new topic with its configuration; the name must be free."""
+        """Append a new topic with its configuration to the metadata log; the name must be free."""
         assert topic.name not in self._topics, topic.name
         self._record(
             {
@@ -99,31 +99,31 @@ class MetadataLog:
         )
 
     def delete_topic(self, name: str) -> None:
-        """Record that the topic is deleted; it must exist."""
+        """Append the deletion of the topic, which must exist, to the metadata log."""
         assert name in self._topics, name
         self._record({"change": "delete", "topic": name})
 
     def add_partitions(self, name: str, partitions: int) -> None:
-        """Record that the topic has this many partitions now, more than before."""
+        """Append a topic's new partition count to the metadata log, for CreatePartitions."""
         assert partitions > self._topics[name].partitions, (name, partitions)
         self._record({"change": "grow", "topic": name, "partitions": partitions})
 
     def name_cluster(self, cluster_id: str) -> None:
-        """Record the cluster id; it is set once."""
+        """Append the cluster id to the metadata log of a new data directory; it is set once."""
         assert self._cluster_id is None, self._cluster_id
         self._record({"change": "name cluster", "cluster": cluster_id})
 
     def claim_producer_ids(self, count: int) -> range:
-        """Return this many fresh producer ids.
+        """Return a block of fresh producer ids, claimed in the metadata log, for InitProducerId.
 
-        Once the change is durable no start gives them out again.
+        Once the change is durable no start of the broker gives them out again.
         """
         first = self._next_producer_id
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories to sync so that all changes so far are durable.
+        """Return the files and directories of the metadata log that the next flush must sync.
 
         Each is returned only once.
         """
@@ -137,9 +137,9 @@ class MetadataLog:
         return self._size_bytes
 
     def truncated(self, size_bytes: int) -> "MetadataLog":
-        """Truncate the file to `size_bytes`, and return the log replayed from it.
+        """Truncate the metadata log to `size_bytes`, and return the log replayed from its file.
 
-        This object must not be used again.
+        For a rollback. This object must not be used again.
         """
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
@@ -148,7 +148,7 @@ class MetadataLog:
         return catalog
 
     def _record(self, change: Change) -> None:
-        """Append `change` to the file and apply it; after a DiskError neither."""
+        """Append `change` to the metadata log's file and apply it; after a DiskError neither."""
         text = json.dumps(change, separators=(",", ":")).encode()
         line = b"%08x %b\n" % (crc32c(text), text)
         try:
@@ -164,6 +164,7 @@ class MetadataLog:
         APPLY[change["change"]](self, change)
 
     def _apply_create(self, change: Change) -> None:
+        """Apply the creation of a topic, in a replay of the metadata log or an append."""
         name = change["topic"]
         self._topics[name] = Topic(name, bytes.fromhex(change["id"]), change["partitions"])
         self._configs[name] = change["config"]
@@ -174,6 +175,7 @@ class MetadataLog:
         self._topics_changed()
 
     def _apply_grow(self, change: Change) -> None:
+        """Apply a topic's new partition count, in a replay of the metadata log or an append."""
         name = change["topic"]
         self._topics[name] = self._topics[name]._replace(partitions=change["partitions"])
         self._topics_changed()

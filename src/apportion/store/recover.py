@@ -54,8 +54,10 @@ class RecoveredLog(NamedTuple):
 
 
 def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
-    """Recover the log in `directory`, ready for appends; no segments if there is none.
+    """Recover the segments of the log in `directory` at a start, ready for appends.
 
+    Cuts off what a crash left half written. A missing directory gives a log without segments. A
+    segment with a seal (a side file with its state when it was finished) is not read.
     Errors: Damaged if a sealed segment has another size than when it was sealed, or a file is
     missing.
     """
@@ -104,10 +106,11 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
 
 
 def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
-    """Add the valid batches of the file to `segment`, and truncate the file behind them.
+    """Add the valid batches of the file to the log segment, and truncate the file behind them.
 
-    Returns how many bytes were cut off. Zeros at the end are not counted, for they are preallocated
-    space. Valid: whole, right in CRC and counts, and with ascending offsets.
+    For log recovery at a start. Returns how many bytes were cut off. Zeros at the end are not
+    counted, for they are preallocated space. Valid: whole, right in CRC and counts, and with
+    ascending offsets.
     """
     size = disk.size(segment.path)
     view = disk.view(segment.path, 0, size)
@@ -134,13 +137,20 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
 
 
 def _offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """Return the offsets in the sorted names with this suffix."""
+    """Return the base offsets in the sorted file names of a log that have this suffix.
+
+    For log recovery. A name is 20 digits and `.log`, or `.start` for a log start offset.
+    """
     numbers = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return [int(number) for number in numbers if len(number) == 20 and number.isdecimal()]
 
 
 def _delete_segment(disk: Disk, segment: Segment) -> int:
-    """Delete the segment; return its size without zeros at the end."""
+    """Delete a segment's seal and file, in log recovery; return how many bytes that loses.
+
+    The seal is a side file with the state of a finished segment. Zeros at the end of the segment
+    are not counted, for they are preallocated space.
+    """
     size = disk.size(segment.path)
     truncated_bytes = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
     # The seal first: alone, it would be believed for the next file of that name.

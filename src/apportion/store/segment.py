@@ -105,7 +105,10 @@ class Segment:
 
     @property
     def index(self) -> Index:
-        """The index of where batches begin, read from beside the seal if there is one."""
+        """The index from offset and time to byte position of the log segment.
+
+        It is read from the segment's seal (the side file of a finished segment) if there is one.
+        """
         if self._index_or_none is not None:
             return self._index_or_none
         return index_beside_seal(
@@ -113,7 +116,7 @@ class Segment:
         )
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
-        """Append a batch. After a DiskError nothing has changed."""
+        """Append a batch to the log segment's file. After a DiskError nothing has changed."""
         end = self.size_bytes + len(batch)
         try:
             if end > self._file_bytes:
@@ -129,7 +132,10 @@ class Segment:
     def add_batch(
         self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int
     ) -> None:
-        """Count the next batch of the file, already written, as part of the segment."""
+        """Count the next batch of the log segment's file, already written, as part of the segment.
+
+        For an append, and for log recovery, which reads the batches back.
+        """
         assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
         self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
         if not self.size_bytes:
@@ -140,17 +146,17 @@ class Segment:
         self.max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
 
     def trim(self) -> None:
-        """Cut the file behind its last batch."""
+        """Cut the log segment's file behind its last batch, where preallocated zeros are."""
         self._disk.resize(self.path, self.size_bytes)
         self._file_bytes = self.size_bytes
 
     def finish(self) -> None:
-        """Close the segment to further batches and cut its file behind the last one."""
+        """Close the log segment to further batches and cut its file behind the last one."""
         self.trim()
         self._finished = True
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
-        """Return whether a batch of this size and largest timestamp belongs into a new segment."""
+        """Return whether a batch of this size and largest timestamp begins a new log segment."""
         # An empty segment takes a batch of any size, or a large one would never find a segment.
         if self._finished or not self.size_bytes:
             return self._finished
@@ -163,7 +169,7 @@ class Segment:
         return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Return whole batches from the one with `offset` on, within this segment.
+        """Return whole batches from the one with `offset` on, within this log segment, for Fetch.
 
         See `Log.read`.
         """
@@ -182,7 +188,7 @@ class Segment:
         return self._disk.view(self.path, first.start, end)
 
     def batches(self, offset: int) -> Iterator[BatchPosition]:
-        """Yield the batches from the one with `offset` on, or from the next one."""
+        """Yield the log segment's batches from the one with `offset` on, or from the next one."""
         return (
             batch
             for batch in self._scan(self.index.at_offset(offset))
@@ -190,7 +196,7 @@ class Segment:
         )
 
     def batches_at_time(self, timestamp_ms: int) -> Iterator[BatchPosition]:
-        """Yield the batches that may hold a record at or after that time."""
+        """Yield the segment's batches that may have a record at or after a time (ListOffsets)."""
         return (
             batch
             for batch in self._scan(self.index.at_time(timestamp_ms))
@@ -202,16 +208,17 @@ class Segment:
         return self._disk.view(self.path, batch.start, batch.end)
 
     def seal_if_durable(self) -> bool:
-        """Seal the segment if its file is synced; return whether it was."""
+        """Write the log segment's seal if its file is synced; return whether it was."""
         if not self._disk.is_synced(self.path):
             return False
         self.seal()
         return True
 
     def seal(self) -> None:
-        """Write the seal: the next start believes it and reads no batch.
+        """Write the log segment's seal: a side file with its size, next offset and index.
 
-        The file must be durable.
+        The next start of the broker believes the seal and reads no batch of the segment. The
+        segment's file must be durable.
         """
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
         # Not synced: if a crash loses or tears it, the next start reads the segment instead.
@@ -219,24 +226,31 @@ class Segment:
         self._index_or_none = None  # from now on the index is read from the disk
 
     def rename(self, path: str) -> None:
-        """Rename the file over `path`; views of the file that had the name stay valid."""
+        """Rename the compacted segment's file over `path`, that of a segment which it replaces.
+
+        Views of the file that had the name stay valid.
+        """
         self._disk.rename(self.path, path)
         self.path = path
 
     def unseal(self) -> None:
-        """Delete the seal: the next start reads the file, whatever it holds by then."""
+        """Delete the seal of the log segment, so that the next start reads the segment's batches.
+
+        The seal is a side file with the size and index of a finished segment, which a start
+        believes. It goes before the log cleaner replaces the segment by a compacted one.
+        """
         # Into memory first, because it is read from the seal.
         self._index_or_none = self.index
         self._disk.delete(self.seal_path)
 
     def delete(self) -> None:
-        """Delete the seal first, then the file."""
+        """Delete the log segment's files: the seal first, then the batches."""
         # Alone, a seal would be believed for the next file of that name.
         self._disk.delete(self.seal_path)
         self._disk.delete(self.path)
 
     def adopt_seal(self) -> bool:
-        """Take the state of the segment from its seal; return False if it has none."""
+        """Take the log segment's state from its seal, in log recovery; return False if none."""
         size = self._disk.size(self.seal_path)
         seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
         if seal is None:
@@ -246,7 +260,7 @@ class Segment:
         return True
 
     def _preallocate(self, end: int) -> None:
-        """Preallocate the file up to `end` and one step more.
+        """Preallocate the log segment's file up to `end` and one step more, with zeros.
 
         Most syncs then need not record a new file size.
         """
@@ -258,7 +272,7 @@ class Segment:
             self._file_bytes = file_bytes
 
     def _scan(self, position: int) -> Iterator[BatchPosition]:
-        """Yield the batches from a position on that is the start of one.
+        """Yield the log segment's batches from `position` on, which must be the start of a batch.
 
         Errors: Damaged for bytes that are no batch.
         """

@@ -89,7 +89,7 @@ class Record(NamedTuple):
 
 
 def read_header(view: Buffer) -> BatchHeader:
-    """Return the header of `view`, which must be exactly one batch with a right CRC.
+    """Return the header of the record batch `view`: exactly one batch, with a right CRC.
 
     Errors: DecodeError; InconsistentBatch if header fields contradict each other.
     """
@@ -117,7 +117,7 @@ def read_header(view: Buffer) -> BatchHeader:
 
 
 def check_producer_batch(view: Buffer) -> BatchHeader:
-    """Return the header of a batch from a producer, in which every offset must have a record.
+    """Return the header of a Produce request's batch, in which every offset must have a record.
 
     Errors: those of `read_header`; InconsistentBatch.
     """
@@ -159,7 +159,7 @@ def encode_batch(
     compression: int = 0,
     leader_epoch: int = 0,
 ) -> bytes:
-    """Encode a batch of (key, value, headers), all with one timestamp, at consecutive offsets."""
+    """Encode a record batch of (key, value, headers) with one timestamp, at consecutive offsets."""
     stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
     return encode_records(
         stamped,
@@ -179,9 +179,9 @@ def encode_records(
     leader_epoch: int = 0,
     last_offset_delta: int | None = None,
 ) -> bytes:
-    """Encode a batch of records with their own offsets and timestamps; offsets may have gaps.
+    """Encode a record batch of records with their own timestamps and offsets, which may have gaps.
 
-    producer: id, epoch and base sequence.
+    Called by log compaction and `encode_batch`. producer: id, epoch and base sequence.
     last_offset_delta: that of the last record, unless the batch once held later ones (compaction).
     """
     first_ms = records[0].timestamp_ms if records else -1
@@ -204,7 +204,7 @@ def encode_records(
 
 
 def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
-    """Decode the records of one whole batch.
+    """Decode the records of one whole record batch.
 
     limit_bytes: how much the records may decompress to.
     Errors: DecodeError for anything malformed, also inside compressed data.
@@ -231,6 +231,7 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
 
 
 def _encode_record(out: bytearray, record: Record, offset_delta: int, time_delta: int) -> None:
+    """Append one encoded record to the body of a record batch."""
     body = bytearray(1)
     _append_varint(body, time_delta)
     _append_varint(body, offset_delta)
@@ -245,6 +246,7 @@ def _encode_record(out: bytearray, record: Record, offset_delta: int, time_delta
 
 
 def _append_bytes(out: bytearray, octets: bytes | None) -> None:
+    """Append a record's key, value or header value to an encoded batch; None for null."""
     if octets is None:
         out.append(1)  # the length -1
     else:
@@ -253,6 +255,7 @@ def _append_bytes(out: bytearray, octets: bytes | None) -> None:
 
 
 def _append_varint(out: bytearray, number: int) -> None:
+    """Append a zigzag varint to an encoded record."""
     zigzag = number << 1 if number >= 0 else ~(number << 1)
     while zigzag > 127:
         out.append(zigzag & 127 | 128)
@@ -261,7 +264,7 @@ def _append_varint(out: bytearray, number: int) -> None:
 
 
 def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
-    """Return the records, and where the last one ends.
+    """Return the records of a batch's decompressed body, and where the last one ends.
 
     No length is below zero, and the last position of a record must be its declared end, so no slice
     was cut short. Numbers of one byte are read in place, because they are most of them and a call
@@ -315,7 +318,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
 
 
 def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
-    """Return the headers of a record, and where they end."""
+    """Return the headers of one record of a batch, and the position after them."""
     count, at = read_varint(plain, at)
     if count < 0:
         raise DecodeError(f"a record with {count} headers")
@@ -348,7 +351,7 @@ def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Return the zigzag varint that begins at `at`, and where it ends.
+    """Return the zigzag varint at `at` in a batch's records, and the position after it.
 
     Errors: IndexError beyond the end of `plain`, DecodeError for more than `bits` bits.
     """

@@ -13,7 +13,7 @@ APPEND_TIME = 8  # the attribute bit of LogAppendTime
 
 
 def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Set base offset and leader epoch of an appended batch in place; the CRC covers neither."""
+    """Set a produced batch's base offset and leader epoch in place; the CRC covers neither."""
     # The format leaves both out of the CRC for this purpose: a broker need not read the records
     # again.
     batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
@@ -21,7 +21,7 @@ def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoc
 
 
 def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
-    """Give every record of `batch` the time of its append; return the new header.
+    """Give every record of a produced batch the time of its append; return the new header.
 
     For topics with LogAppendTime, as Kafka does. The timestamp type, the largest timestamp and the
     CRC change. The first timestamp and the records stay as the producer wrote them: a reader of
@@ -33,7 +33,7 @@ def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
 
 
 def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
-    """Give the batch the timestamp type CreateTime and this largest timestamp in place.
+    """Give a produced batch the type CreateTime and this largest timestamp in place.
 
     Returns the new header. For a batch whose header did not fit its records.
     """
@@ -43,7 +43,7 @@ def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
 
 
 def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
-    """Return a batch in another compression, for the topic setting `compression.type`.
+    """Return a produced batch in another compression, for the topic setting `compression.type`.
 
     plain: the records, not compressed.
     """
@@ -57,7 +57,7 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
 
 
 def _with_attributes(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
-    """Set attributes, largest timestamp and CRC in place; return the new header."""
+    """Set a produced batch's attributes, largest timestamp and CRC in place; return the header."""
     base_offset, size, leader_epoch, magic, _, *checked = HEADER.unpack_from(batch)
     checked[0], checked[3] = attributes, max_timestamp_ms
     crc = crc32c(memoryview(batch)[HEADER_BYTES:], crc32c(CHECKED.pack(*checked)))

@@ -27,10 +27,10 @@ _WRITERS: dict[tuple[Any, int], tuple[Callable[[Any, Any], None], tuple[str, ...
 
 
 def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T, int]:
-    """Decode the value at `offset`; return it and the offset after it.
+    """Decode the message or struct of class `cls` at `offset`; return it and the offset after it.
 
-    Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and
-    the field that is wrong.
+    For Kafka's requests, responses and records, by a generated function. Strings are copied; bytes
+    and records are views of `buffer`. DecodeError names the message and the field that is wrong.
     """
     reader = _READERS.get((cls, version)) or _generate(
         _READERS, reader_of, cls, version, DecodeError
@@ -44,7 +44,7 @@ def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T
 
 
 def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T:
-    """Decode the value at `offset`, which must end where the buffer does.
+    """Decode the message of class `cls` at `offset`, which must end where the buffer does.
 
     Errors: DecodeError.
     """
@@ -55,21 +55,21 @@ def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T
 
 
 def write(value: Any, version: int) -> bytes:
-    """Encode `value` in that version."""
+    """Encode a message or struct of Kafka's protocol in that version."""
     parts: list[Part] = []
     write_onto(parts, value, version)
     return b"".join(parts)
 
 
 def write_parts(value: Any, version: int) -> list[Part]:
-    """Encode `value` in parts; long ones such as records are not copied."""
+    """Encode a message of Kafka's protocol in parts; long ones such as records are not copied."""
     parts: list[Part] = []
     write_onto(parts, value, version)
     return join_short_parts(parts)
 
 
 def write_onto(parts: list[Part], value: Any, version: int) -> None:
-    """Append the encoded parts of `value`, most of them tiny, to `parts`.
+    """Append the encoded parts of a message of Kafka's protocol, most of them tiny, to `parts`.
 
     Errors: EncodeError.
     """
@@ -84,7 +84,7 @@ def write_onto(parts: list[Part], value: Any, version: int) -> None:
 
 
 def join_short_parts(parts: list[Part]) -> list[Part]:
-    """Join neighbouring short parts; the bytes stay the same."""
+    """Join neighbouring short parts of an encoded message; the bytes stay the same."""
     out: list[Part] = []
     short: list[Part] = []
     for part in parts:
@@ -103,7 +103,7 @@ def join_short_parts(parts: list[Part]) -> list[Part]:
 def _generate(
     cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]
 ) -> Any:
-    """Generate the function for `cls` in that version and cache it."""
+    """Generate the codec function that reads or writes `cls` in that version, and cache it."""
     if version not in cls.__versions__:
         raise error(f"{cls.__name__} has no version {version}")
     cache[cls, version] = function_and_paths = make(cls, version)
@@ -113,7 +113,7 @@ def _generate(
 def _error_text(
     cls: Any, version: int, error: Exception, function_and_paths: tuple[Any, tuple[str, ...]]
 ) -> str:
-    """Return the sentence for a codec error: message, version, field and fault."""
+    """Return the sentence for an error of a message's codec: message, version, field and fault."""
     field = field_at(error.__traceback__, *function_and_paths)
     if isinstance(error, UnicodeDecodeError):
         fault = f"it is not {error.encoding.upper()}"

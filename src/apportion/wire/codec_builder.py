@@ -58,12 +58,19 @@ class CodecFunctionBuilder:
         self._run: list[tuple[str, str, str]] = []  # code, expression, path
 
     def add(self, *lines: str) -> None:
-        """Write the pending run of fixed fields, then these lines, at the current indentation."""
+        """Append source lines to the generated codec function at the current indentation.
+
+        Before them goes the pending run: adjacent fields of fixed size, read or written by one
+        struct.
+        """
         self.flush()
         self.append_unflushed(*lines)
 
     def append_unflushed(self, *lines: str) -> None:
-        """Write these lines before the pending run of fixed fields."""
+        """Append source lines to the generated codec function, before its pending run.
+
+        The run: adjacent fields of fixed size, which are read or written by one struct.
+        """
         for line in lines:
             self._lines.append("    " * self._depth + line)
             self._paths.append(".".join(self._path))
@@ -73,7 +80,10 @@ class CodecFunctionBuilder:
         self._run.append((code, expression, ".".join(self._path)))
 
     def flush(self) -> None:
-        """Write the pending run of fixed fields."""
+        """Generate the code for the pending run of a codec function.
+
+        The run: adjacent fields of fixed size, which are read or written by one struct.
+        """
         if self._run:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]
@@ -92,7 +102,7 @@ class CodecFunctionBuilder:
 
     @contextmanager
     def block(self, *heads: str) -> Iterator[None]:
-        """Write `heads` and indent what is written inside."""
+        """Append `heads` to the generated codec function, and indent what is added inside."""
         self.add(*heads)
         self._depth += 1
         yield
@@ -101,19 +111,19 @@ class CodecFunctionBuilder:
 
     @contextmanager
     def unless_null(self, field: Field) -> Iterator[None]:
-        """Indent what is written inside below the `else` of the null check of a nullable field."""
+        """Indent generated code below the `else` of the null check of a nullable message field."""
         with self.block("else:") if field.is_nullable(self.version) else nullcontext():
             yield
 
     @contextmanager
     def inside_field(self, name: str) -> Iterator[None]:
-        """Attribute the lines written inside to this field."""
+        """Attribute the lines that are generated inside to this message field, for error texts."""
         self._path = (*self._path, name)
         yield
         self._path = self._path[:-1]
 
     def bind(self, value: Any) -> str:
-        """Return a name bound to `value` in the generated function."""
+        """Return a name by which the generated codec function refers to `value`."""
         name = self.fresh_name("K")
         self.names[name] = value
         return name
@@ -123,12 +133,12 @@ class CodecFunctionBuilder:
         return Struct(">" + codes)
 
     def fresh_name(self, prefix: str) -> str:
-        """Return an unused local name."""
+        """Return an unused local name for the generated codec function."""
         self._fresh += 1
         return f"{prefix}{self._fresh}"
 
     def compile(self) -> tuple[Any, tuple[str, ...]]:
-        """Compile; return the function and the field of each of its lines."""
+        """Compile the generated codec function; return it and the field of each of its lines."""
         self.flush()
         file = f"<apportion {self.title}>"
         exec(compile("\n".join(self._lines), file, "exec"), self.names)
@@ -138,7 +148,7 @@ class CodecFunctionBuilder:
 
 
 def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, ...]) -> str:
-    """Return the field at which `function` failed; "" for none."""
+    """Return the message field at which a generated codec function failed; "" for none."""
     while traceback is not None:
         if traceback.tb_frame.f_code is function.__code__:
             return paths[traceback.tb_lineno - 1]
@@ -147,14 +157,20 @@ def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, .
 
 
 def min_struct_bytes(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
-    """Return the fewest bytes that a struct of these fields takes in that version."""
+    """Return the fewest bytes that a struct of these message fields takes in that version.
+
+    For the generated reader of an array, which refuses a count that the buffer cannot hold.
+    """
     present = [field for field in fields if field.is_in(version) and field.tag is None]
     # A flexible struct ends with the number of its tagged fields, one byte at the least (KIP-482).
     return sum(min_field_bytes(field, version, flexible) for field in present) + flexible
 
 
 def min_field_bytes(field: Field, version: int, flexible: bool) -> int:
-    """Return the fewest bytes that one field takes in that version."""
+    """Return the fewest bytes that a message field takes in that version.
+
+    For the generated reader of an array, which refuses a count that the buffer cannot hold.
+    """
     if field.kind in STRUCT_CODES:
         return Struct(">" + STRUCT_CODES[field.kind]).size
     if field.kind == "struct":
@@ -179,11 +195,11 @@ def null_length(field: Field) -> int:
 def all_null_layout(
     fields: tuple[Field, ...], version: int
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the layout of a struct in which every text is null.
+    """Return the struct layout of an array element of a message in which every text is null.
 
     That is its struct codes, and (index, length that stands for null) of each text. The codes are
     empty if a field can be neither null nor of known size. All fields are in that version, which is
-    not flexible.
+    not flexible. For arrays that are declared as columns.
     """
     if not all(field.kind in STRUCT_CODES or field.is_nullable(version) for field in fields):
         return "", ()
@@ -196,6 +212,6 @@ def all_null_layout(
 
 
 def fields_of(field: Field) -> tuple[Field, ...]:
-    """Return the fields of the class of a struct, or of an array's structs."""
+    """Return the declared fields of a struct, or of an array's structs, in a message."""
     fields: tuple[Field, ...] = getattr(field.element, "__fields__", ())
     return fields

@@ -34,7 +34,7 @@ class DecompressionLimitExceeded(DecodeError):
 
 
 def compress(codec: int, data: Buffer) -> bytes:
-    """Compress `data` as one stream. Raises ValueError for an unknown codec."""
+    """Compress the records of a batch. Raises ValueError for an unknown codec."""
     if codec not in _COMPRESS:
         raise ValueError(f"no compression codec has the number {codec}")
     return _COMPRESS[codec](memoryview(data))
@@ -56,7 +56,10 @@ class DecompressionBuffer:
         self._bytes = bytearray()
 
     def decompress(self, codec: int, data: Buffer, limit: int) -> memoryview:
-        """Decompress `data`; the result is valid until the next call. Errors as in `decompress`."""
+        """Decompress a batch's records; the view is valid until the next call.
+
+        Errors as in the function `decompress`.
+        """
         view = memoryview(data)
         if codec == NONE:
             return _within(view, limit)
@@ -93,7 +96,7 @@ def _within(view: memoryview, limit: int) -> memoryview:
 
 
 def _number(view: memoryview, at: int, size: int) -> int:
-    """Return the little-endian number of `size` bytes at `at`."""
+    """Return the little-endian number of `size` bytes at `at` in an LZ4 or Zstandard frame."""
     if at + size > len(view):
         raise IndexError
     return int.from_bytes(view[at : at + size], "little")
@@ -108,6 +111,7 @@ def _gzip(view: memoryview) -> bytes:
 
 
 def _gunzip(view: memoryview, limit: int) -> bytes:
+    """Decompress a batch's records from gzip, up to `limit` bytes."""
     parts, total, rest = [], 0, bytes(view)
     try:
         # A gzip stream may have several members, one behind the other.
@@ -132,6 +136,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
 
 
 def _snappy(view: memoryview) -> bytes:
+    """Compress a batch's records by Snappy, in the Java library's framing (xerial)."""
     parts = [XERIAL_HEADER]
     for start in range(0, len(view), XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
@@ -140,7 +145,7 @@ def _snappy(view: memoryview) -> bytes:
 
 
 def _snappy_blocks(view: memoryview) -> list[memoryview]:
-    """Return the blocks in the Java library's framing; raw snappy is one block."""
+    """Return a batch's Snappy blocks in the Java library's framing; raw Snappy is one block."""
     if view[:8] != XERIAL_MAGIC:
         return [view]
     blocks, at = [], 16
@@ -159,6 +164,7 @@ def _snappy_bound(view: memoryview) -> int:
 
 
 def _unsnappy(view: memoryview, output: memoryview) -> int:
+    """Decompress a batch's records from Snappy into `output`; return their size."""
     end = 0
     for block in _snappy_blocks(view):
         if cramjam.snappy.decompress_raw_len(block):
@@ -170,6 +176,7 @@ def _unsnappy(view: memoryview, output: memoryview) -> int:
 
 
 def _lz4(view: memoryview) -> bytes:
+    """Compress a batch's records as one LZ4 frame of independent blocks."""
     parts = [LZ4_HEADER]
     for start in range(0, len(view), LZ4_BLOCK_BYTES):
         plain = view[start : start + LZ4_BLOCK_BYTES]
@@ -185,7 +192,7 @@ def _lz4(view: memoryview) -> bytes:
 
 
 def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryview]]]:
-    """Return the blocks of an LZ4 frame: (are they independent, most bytes in one, blocks).
+    """Return the blocks of a batch's LZ4 frame: (are they independent, most bytes in one, blocks).
 
     Each block is (is it compressed, its bytes).
     """
@@ -209,7 +216,7 @@ def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryvie
 
 
 def _lz4_bound(view: memoryview) -> int:
-    """Return the most bytes that the frame can decompress to."""
+    """Return the most bytes that a batch's LZ4 frame can decompress to."""
     # LZ4 packs at most 255 bytes into one
     _, max_block_bytes, blocks = _lz4_blocks(view)
     return sum(
@@ -219,6 +226,7 @@ def _lz4_bound(view: memoryview) -> int:
 
 
 def _unlz4(view: memoryview, output: memoryview) -> int:
+    """Decompress a batch's records from an LZ4 frame into `output`; return their size."""
     are_independent, max_block_bytes, blocks = _lz4_blocks(view)
     # A linked block refers to the bytes of those before it, so only the whole frame can be read.
     if not are_independent and len(blocks) > 1:
@@ -247,7 +255,7 @@ def _zstd(view: memoryview) -> bytes:
 
 
 def _zstd_bound(view: memoryview) -> int:
-    """Return the most bytes that the frames can decompress to."""
+    """Return the most bytes that a batch's Zstandard frames can decompress to."""
     at, total = 0, 0
     while at < len(view):
         # A stream may have several frames, one behind the other.

@@ -45,6 +45,8 @@ class Field:
 
 
 def _scalar(kind: str, zero: Any) -> Any:
+    """Return the function that declares a message's field of the scalar type `kind`."""
+
     def declare(
         *,
         since: int = 0,
@@ -89,14 +91,14 @@ def array(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """Declare a tuple of `element`: a message class, or a scalar such as `int32()`."""
+    """Declare an array field of a message: a message class, or a scalar such as `int32()`."""
     return Field("array", default, since, until, nullable, tag, ignorable, element)
 
 
 def columns(
     element: type[Any], *, since: int = 0, until: int = FOREVER, ignorable: bool = False
 ) -> Any:
-    """Declare an array of `element` as its columns: a tuple for each field of it, in their order.
+    """Declare an array field of a message as columns: a tuple for each field of `element`.
 
     For long arrays in versions that are not flexible: where all elements take the same bytes, they
     are read and written at once.
@@ -121,7 +123,7 @@ def struct(
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """Declare one value of another message class.
+    """Declare a field of a message that is a value of another message class.
 
     Its default is a value of that class with all defaults, or None where given.
     """
@@ -139,7 +141,7 @@ def message(
     flexible: int = FOREVER + 1,
     type: str = "struct",
 ) -> Any:
-    """Declare a message.
+    """Declare a message of Kafka's protocol; a class decorator.
 
     key: the API key of a request or response, the record type of a coordinator record; None for a
     part of another message.
@@ -176,13 +178,13 @@ def message(
 
 
 def _with_name_and_default(name: str, field: Field) -> Field:
-    """Return the field with its name and its true default, which all values share."""
+    """Return a message's declared field with its name and its default, which all values share."""
     default = cast("Any", field.element)() if field.default is ZERO else field.default
     return replace(field, name=name, default=default)
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Any:
-    """Return an `__init__` that takes every field by keyword, without a loop."""
+    """Return a message class's `__init__` that takes every field by keyword, without a loop."""
     names = {f"default_{field.name}": field.default for field in fields}
     arguments = ", ".join(f"{field.name}=default_{field.name}" for field in fields)
     # As source text, since a loop over the fields would take longer than the rest of a small
@@ -193,12 +195,14 @@ def _initialiser(fields: tuple[Field, ...]) -> Any:
 
 
 def _equal(self: Any, other: Any) -> Any:
+    """Return whether two messages have the same class and equal fields."""
     if self.__class__ is not other.__class__:
         return NotImplemented
     return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
 def _repr(self: Any) -> str:
+    """Return a message's text, with the fields that are not at their defaults."""
     changed = (
         f"{field.name}={value!r}"
         for field in self.__fields__

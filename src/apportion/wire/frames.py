@@ -27,10 +27,10 @@ class FrameSplitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that `data` completes, without their lengths; keep the rest.
+        """Return the request frames that a client's `data` completes; keep the rest.
 
-        Errors: DecodeError for a negative length or one above the limit, before any of that frame
-        is kept.
+        The frames come without their lengths. Errors: DecodeError for a negative length or one
+        above the limit, before any of that frame is kept.
         """
         rest = self._rest
         whole: bytes | bytearray = data
@@ -64,7 +64,7 @@ class FrameSplitter:
 
 
 def request_header(frame: Buffer) -> tuple[int, int, int, int]:
-    """Return API key, version, correlation id and client id length of a request."""
+    """Return API key, version, correlation id and client id length of a request frame."""
     try:
         return _REQUEST.unpack_from(frame)
     except error:
@@ -72,7 +72,7 @@ def request_header(frame: Buffer) -> tuple[int, int, int, int]:
 
 
 def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
-    """Return the client id of a request ("" for null), and where its body begins.
+    """Return the client id of a request frame ("" for null), and where its body begins.
 
     size: that of the client id, by the header.
     """
@@ -89,7 +89,10 @@ def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
 
 
 def skip_header_tags(frame: Buffer, position: int) -> int:
-    """Return where the body begins, behind the tagged fields of the header; Kafka defines none."""
+    """Return where a request's or response's body begins, behind the header's tagged fields.
+
+    Kafka defines no such fields.
+    """
     try:
         count = frame[position]
         return skip_tags(frame, position + 1, len(frame), count) if count else position + 1
@@ -102,7 +105,7 @@ def skip_header_tags(frame: Buffer, position: int) -> int:
 def frame_request(
     key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes
 ) -> bytes:
-    """Return a request frame: length, header and body."""
+    """Return a client's request frame: length, header and encoded body."""
     client_bytes = b"" if client_id is None else client_id.encode()
     client_size = -1 if client_id is None else len(client_bytes)
     header = _REQUEST.pack(key, version, correlation_id, client_size)
@@ -113,7 +116,7 @@ def frame_request(
 
 
 def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
-    """Return a response frame in parts.
+    """Return a broker's response frame in parts: length, header and the encoded body.
 
     The first of `parts` must be empty, and becomes length and header.
     """

@@ -11,7 +11,7 @@ FOUR_BYTES = 0xF0
 
 
 def to_modified(text: str) -> bytes:
-    """Return `text` in modified UTF-8.
+    """Return `text` in Java's modified UTF-8, as sticky assignors' user data has it.
 
     Errors: ValueError for half a pair of surrogates.
     """
@@ -25,7 +25,7 @@ def to_modified(text: str) -> bytes:
 
 
 def from_modified(encoded: bytes | bytearray | memoryview) -> str:
-    """Return the text of these bytes.
+    """Return the text of bytes in Java's modified UTF-8, as sticky assignors' user data has it.
 
     Errors: Malformed where they are no modified UTF-8, or have half a pair of surrogates.
     """

@@ -39,9 +39,9 @@ TEXT_DECODERS = {
 
 
 def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
-    """Return the unsigned varint that began with `byte`, and the position after it.
+    """Return the unsigned varint of a message that began with `byte`, and the position after it.
 
-    position: that of the byte after the first one.
+    Called by generated readers. position: that of the byte after the first one.
     """
     value, shift = byte & 0x7F, 7
     while True:
@@ -60,7 +60,7 @@ def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
 
 
 def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
-    """Return the position after `count` unknown tagged fields."""
+    """Return the position after `count` unknown tagged fields of a message or header."""
     if count > 0x7F:
         count, position = rest_of_varint(buffer, position, count)
     for _ in range(count):
@@ -86,10 +86,10 @@ def length_error(size: int, left: int) -> Malformed:
 def read_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, view: memoryview
 ) -> tuple[tuple[Any, ...], ...] | None:
-    """Return the columns of an array's `count` elements in which all texts are null.
+    """Return the columns of a message's array of `count` elements in which all texts are null.
 
-    view: begins with the elements. Returns None if a text is not null: then they must be read one
-        by one.
+    Called by generated readers. view: begins with the elements. Returns None if a text is not null:
+    then they must be read one by one.
     """
     size = count * packing.size
     if size > len(view):
@@ -150,7 +150,7 @@ class _Reader(CodecFunctionBuilder):
                 self.tagged(cls, target)
 
     def field(self, field: Field, target: str) -> None:
-        """Read the value of one field into `target`."""
+        """Generate the code that reads one field of a message into `target`."""
         if field.kind in STRUCT_CODES:
             self.append_fixed(STRUCT_CODES[field.kind], target)
         elif field.kind == "struct":
@@ -189,7 +189,7 @@ class _Reader(CodecFunctionBuilder):
             )
 
     def length(self, field: Field, target: str) -> str:
-        """Read the next length, and return it as an expression.
+        """Generate the code that reads a field's length, and return the length as an expression.
 
         Null is dealt with: lines that are added next run only where there is a value.
         """
@@ -210,7 +210,7 @@ class _Reader(CodecFunctionBuilder):
         return f"{size} - 1" if self.flexible else size
 
     def run_of_bytes(self, field: Field, target: str) -> None:
-        """Read a string, or a view of bytes, or null, into `target`."""
+        """Generate the code that reads a string or a view of bytes, or null, into `target`."""
         size = self.length(field, target)
         with self.unless_null(field):
             self.add(
@@ -220,7 +220,7 @@ class _Reader(CodecFunctionBuilder):
             self.add(f"{target} = {TEXT_DECODERS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
 
     def array(self, field: Field, target: str) -> None:
-        """Read a tuple, or null, into `target`."""
+        """Generate the code that reads an array field, as a tuple or null, into `target`."""
         size, count = self.length(field, target), self.fresh_name("c")
         element = field.element
         with self.unless_null(field):
@@ -238,7 +238,7 @@ class _Reader(CodecFunctionBuilder):
                 self.elements(element, count, target)
 
     def numbers(self, code: str, size: int, count: str, target: str) -> None:
-        """Read a tuple of integers into `target`, all at once."""
+        """Generate the code that reads an array of integers into `target`, all at once."""
         few = self.bind(tuple(Struct(f">{n}{code}").unpack_from for n in range(ARRAYS_BY_COUNT)))
         many = f"unpack_from(f'>{{{count}}}{code}', b, p)"
         self.add(
@@ -247,7 +247,7 @@ class _Reader(CodecFunctionBuilder):
         )
 
     def elements(self, element: Any, count: str, target: str) -> None:
-        """Read a tuple into `target`, element by element."""
+        """Generate the code that reads an array into `target`, element by element."""
         items, item = self.fresh_name("l"), self.fresh_name("o")
         self.add(f"{items} = []")
         with self.block(f"for _ in range({count}):"):
@@ -259,7 +259,7 @@ class _Reader(CodecFunctionBuilder):
         self.add(f"{target} = tuple({items})")
 
     def columns(self, field: Field, target: str) -> None:
-        """Read the columns of an array into `target`.
+        """Generate the code that reads the columns of an array into `target`.
 
         All elements are read at once if their texts are null, else one by one.
         """
@@ -292,7 +292,7 @@ class _Reader(CodecFunctionBuilder):
         self.add(f"{target} = ({', '.join(columns)},)")
 
     def rows(self, fields: tuple[Field, ...], count: str, target: str) -> None:
-        """Read the columns of these fields into `target`, element by element."""
+        """Generate the code that reads an array's columns into `target`, element by element."""
         lists, items = (
             [self.fresh_name("l") for _ in fields],
             [self.fresh_name("o") for _ in fields],
@@ -307,7 +307,7 @@ class _Reader(CodecFunctionBuilder):
         self.add(f"{target} = {', '.join(f'tuple({column})' for column in lists)},")
 
     def tagged(self, cls: Any, target: str) -> None:
-        """Read the tagged fields of a struct, and skip unknown ones."""
+        """Generate the code that reads a struct's tagged fields, and skips unknown ones."""
         known = [
             field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
         ]
@@ -339,7 +339,10 @@ class _Reader(CodecFunctionBuilder):
 
 
 def reader_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
-    """Return the reader of `cls` in that version, and the field that each of its lines reads."""
+    """Generate the function that reads message class `cls` in that version.
+
+    Returns it, and the field that each of its lines reads.
+    """
     builder = _Reader(cls, version)
     builder.structure(cls, "o")
     builder.add("return o, p")

@@ -60,6 +60,7 @@ def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
+    """Scan a small batch's decompressed records in a loop; see `scan_records`."""
     offsets, timestamps_ms, has_key, last, at = [], [], [], -1, 0
     for _ in range(header.count):
         size, at = read_varint(plain, at)
@@ -99,6 +100,7 @@ def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
+    """Scan a large batch's decompressed records by NumPy; see `scan_records`."""
     octets = np.frombuffer(plain, np.uint8)
     sizes, start = _varints(octets, _record_starts(plain, header), 32)
     ends = start + sizes
@@ -127,7 +129,7 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
-    """Return where each record begins, with its length.
+    """Return where each record of a decompressed batch begins, with its length.
 
     Most lengths have one or two bytes and are read inline.
     """
@@ -162,7 +164,7 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
 def _varints(
     octets: NDArray[np.uint8], at: Int64Column, bits: int
 ) -> tuple[Int64Column, Int64Column]:
-    """Return the zigzag varints at these positions, and the positions behind them.
+    """Return the zigzag varints of a batch's records at these positions, and where they end.
 
     Errors: IndexError beyond the end, DecodeError for more than `bits` bits.
     """

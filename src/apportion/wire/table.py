@@ -78,6 +78,7 @@ API_VERSIONS = 18
 
 
 def _api(module: Any) -> Api:
+    """Return the API that a module of `wire/messages` declares by its request and response."""
     name = "".join(word.capitalize() for word in module.__name__.rpartition(".")[2].split("_"))
     request, response = getattr(module, name + "Request"), getattr(module, name + "Response")
     return Api(request.__key__, name, request, response, request.__versions__, request.__flexible__)
@@ -125,7 +126,7 @@ def api_of(request_class: Any) -> Api:
 
 
 def decode_request(frame: Buffer) -> DecodedRequest:
-    """Decode the request in `frame`; its bytes and records are views of the frame.
+    """Decode a client's request frame, for the broker; bytes and records are views of the frame.
 
     Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata
     for all topics (9 and later).
@@ -149,14 +150,14 @@ def decode_request(frame: Buffer) -> DecodedRequest:
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
-    """Encode a response frame with its length, in one part or, with long records, in several."""
+    """Encode the broker's response frame with its length; long records are parts of their own."""
     parts: list[Part] = [b""]
     write_onto(parts, body, version)
     return frame_response(correlation_id, api.has_flexible_response_header(version), parts)
 
 
 def encode_request(body: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Encode a request frame with its length."""
+    """Encode a client's request frame with its length, for a connection to a broker."""
     api = api_of(body.__class__)
     return frame_request(
         api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version)
@@ -164,7 +165,10 @@ def encode_request(body: Any, version: int, correlation_id: int, client_id: str 
 
 
 def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[int, Any]:
-    """Decode a response frame to a request of that class and version: correlation id and body."""
+    """Decode a broker's response frame for the client: correlation id and body.
+
+    request_class, version: those of the request that it answers.
+    """
     api = api_of(request_class)
     correlation_id, offset = response_body(frame, api.has_flexible_response_header(version))
     return correlation_id, read_whole(api.response, version, frame, offset)
@@ -173,9 +177,10 @@ def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[in
 def api_versions_response(
     error: Code = Code.NONE, **fields: Any
 ) -> api_versions.ApiVersionsResponse:
-    """Return the response to ApiVersions.
+    """Return the ApiVersions response: every API that the broker serves, with its versions.
 
-    error: UNSUPPORTED_VERSION for a request without a body.
+    error: UNSUPPORTED_VERSION, by the broker's server, for an ApiVersions request of a version that
+    is unknown here and was not decoded. fields: features and other response fields by name.
     """
     keys = tuple(
         api_versions.ApiVersion(

@@ -38,7 +38,7 @@ TEXT_ENCODERS = {
 
 
 def varint(value: int) -> bytes:
-    """Return `value` as an unsigned varint."""
+    """Return `value` as an unsigned varint of Kafka's flexible versions (KIP-482)."""
     if value < 0x80:
         return ONE_BYTE[value]
     out = bytearray()
@@ -52,9 +52,10 @@ def varint(value: int) -> bytes:
 def write_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]
 ) -> bytes | None:
-    """Return the `count` array elements of these columns, in which all texts are null.
+    """Encode `count` array elements of a message, given as columns in which all texts are null.
 
-    Returns None if a text is not null: then they must be written one by one.
+    Called by generated writers. Returns None if a text is not null: then they must be written one
+    by one.
     """
     for index, null in nulls:
         if columns[index].count(None) != count:
@@ -81,7 +82,11 @@ class _Writer(CodecFunctionBuilder):
         self.sink = "a"
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
-        """Write the run with one struct, or as it is where all of it is known now."""
+        """Generate the code that writes a run of adjacent fixed-size fields by one struct.
+
+        codes: their struct codes. expressions: their values. A run of numbers known now is packed
+        now, as constant bytes.
+        """
         packing = self.struct_of(codes)
         if all(expression.lstrip("-").isdigit() for expression in expressions):
             constant = packing.pack(*(int(expression) for expression in expressions))
@@ -92,7 +97,7 @@ class _Writer(CodecFunctionBuilder):
             )
 
     def structure(self, cls: Any, source: str) -> None:
-        """Write every field of `source`, which is a value of `cls`."""
+        """Generate the code that writes every field of the message or struct in `source`."""
         for field in cls.__fields__:
             with self.inside_field(field.name):
                 if not field.is_in(self.version):
@@ -103,7 +108,10 @@ class _Writer(CodecFunctionBuilder):
             self.tagged(cls, source)
 
     def absent(self, field: Field, source: str) -> None:
-        """Refuse a value other than the default in a field that this version does not have."""
+        """Generate the check of a message field that this version does not have.
+
+        The writer refuses a value other than the default, unless the field is ignorable.
+        """
         # As in Kafka: to leave the value out in silence would change what the message means.
         if not field.ignorable:
             self.append_unflushed(
@@ -112,7 +120,7 @@ class _Writer(CodecFunctionBuilder):
             )
 
     def must_write_tagged(self, field: Field, source: str) -> str:
-        """Return a condition: the tagged field must be written.
+        """Return the generated writer's condition under which a tagged field is written.
 
         Kafka writes a nullable struct even where it is null.
         """
@@ -123,7 +131,7 @@ class _Writer(CodecFunctionBuilder):
         )
 
     def differs(self, field: Field, source: str) -> str:
-        """Return a condition: the field is not at its default."""
+        """Return the generated writer's condition that a message field is not at its default."""
         if field.default is None:
             return f"{source} is not None"
         if not field.default and not field.is_nullable(self.version):
@@ -134,7 +142,7 @@ class _Writer(CodecFunctionBuilder):
         return f"{source} is not {default} and {source} != {default}"
 
     def field(self, field: Field, source: str) -> None:
-        """Write one field."""
+        """Generate the code that writes one field of a message."""
         if field.kind in STRUCT_CODES:
             self.append_fixed(STRUCT_CODES[field.kind], source)
             return
@@ -159,7 +167,7 @@ class _Writer(CodecFunctionBuilder):
                 self.run_of_bytes(field, value)
 
     def null(self, field: Field) -> None:
-        """Write null."""
+        """Generate the code that writes null for a message field."""
         if field.kind == "struct":
             self.append_fixed("b", str(NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT))
         elif self.flexible:
@@ -168,7 +176,7 @@ class _Writer(CodecFunctionBuilder):
             self.append_fixed(length_code(field), str(null_length(field)))
 
     def length(self, field: Field, value: str) -> str:
-        """Write the length of `value`, and return the name of the variable that holds it."""
+        """Generate the code that writes the length of `value`; return the name of its variable."""
         size = self.fresh_name("n")
         if self.flexible:
             self.add(
@@ -181,7 +189,7 @@ class _Writer(CodecFunctionBuilder):
         return size
 
     def run_of_bytes(self, field: Field, value: str) -> None:
-        """Write a string, or bytes."""
+        """Generate the code that writes a string or bytes field of a message."""
         if field.kind in TEXT_ENCODERS:
             self.add(f"{value} = {TEXT_ENCODERS[field.kind].format(value)}")
         if field.kind == "chars" and field.is_nullable(self.version):
@@ -190,7 +198,7 @@ class _Writer(CodecFunctionBuilder):
         self.add(f"{self.sink}({value})")
 
     def array(self, field: Field, value: str) -> None:
-        """Write a tuple."""
+        """Generate the code that writes an array field of a message from a tuple."""
         element = field.element
         size = self.length(field, value)
         if isinstance(element, Field) and element.kind in INTEGERS:
@@ -210,7 +218,10 @@ class _Writer(CodecFunctionBuilder):
                 self.structure(element, item)
 
     def columns(self, field: Field, value: str) -> None:
-        """Write columns as an array: all at once if all texts are null, else element by element."""
+        """Generate the code that writes an array field which is declared as columns.
+
+        All elements are written at once if all texts are null, else one by one.
+        """
         assert not self.flexible, f"{field.name} has columns in a flexible version"
         fields, size = fields_of(field), self.fresh_name("n")
         indexes = [index for index, column in enumerate(fields) if column.is_in(self.version)]
@@ -246,7 +257,10 @@ class _Writer(CodecFunctionBuilder):
                         self.field(column, f"{row}[{index}]")
 
     def tagged(self, cls: Any, source: str) -> None:
-        """Write the tagged fields that are not at their defaults, in the order of their tags."""
+        """Generate the code that writes a struct's tagged fields which are not at their defaults.
+
+        They are written in the order of their tags (KIP-482).
+        """
         known = [
             field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)
         ]
@@ -280,7 +294,10 @@ class _Writer(CodecFunctionBuilder):
 
 
 def writer_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
-    """Return the writer of `cls` in that version, and the field that each of its lines writes."""
+    """Generate the function that writes message class `cls` in that version.
+
+    Returns it, and the field that each of its lines writes.
+    """
     builder = _Writer(cls, version)
     builder.structure(cls, "o")
     builder.add("return")

@@ -83,6 +83,7 @@ def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
 def _described_member(
     member: ClassicGroupMember, protocol: str | None, includes_metadata: bool
 ) -> DescribedGroupMember:
+    """Return the description of a classic group's member for DescribeGroups."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

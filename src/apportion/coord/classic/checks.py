@@ -7,7 +7,7 @@ from apportion.errors import Code, Refused
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuse a group id that no record can hold. Errors: INVALID_GROUP_ID."""
+    """Refuse a classic group's id that no record can hold. Errors: INVALID_GROUP_ID."""
     # Only membership needs a name: OffsetCommit and OffsetFetch accept an empty group id, as in
     # Kafka.
     if not group_id:

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 
 
 def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
-    """Return the protocol that most members prefer among those that all of them support.
+    """Return the assignor that most members of a classic group prefer of those all support.
 
+    The coordinator calls it when all members have joined. Kafka calls the assignor the group's
+    protocol.
     Each member votes for its first protocol that all support. Of several with equally many votes
     the first by name wins.
     ballots: for each member the names of its protocols, best first, none twice. At least one name

@@ -12,7 +12,7 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatRespons
 
 
 def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
-    """Restart the member's session, or send it to JoinGroup while the group prepares a rebalance.
+    """Answer a classic group's Heartbeat: restart the member's session, or ask it to rejoin.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of
     `check_generation`, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).

@@ -90,7 +90,7 @@ def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettin
 
 
 def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
-    """Refuse a JoinGroup that cannot create a group.
+    """Refuse a JoinGroup that names a group that does not exist and that cannot create it.
 
     Errors: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL.
     """
@@ -100,7 +100,7 @@ def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
 
 
 def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
-    """Return whether the group may accept the joiner (`group.max.size`).
+    """Return whether a classic group may accept the sender of a JoinGroup (`group.max.size`).
 
     During PreparingRebalance only members that have joined count, so the last one to come back may
     find the group full. Kafka's `acceptJoiningMember` counts likewise.
@@ -117,7 +117,7 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
 
 
 def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
-    """Refuse a joiner that shares no protocol with all members.
+    """Refuse a JoinGroup whose assignors have none in common with those of all members.
 
     Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
@@ -137,7 +137,7 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
 
 
 def check_has_protocol(body: JoinGroupRequest) -> None:
-    """Refuse a joiner without a protocol. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuse a JoinGroup without an assignor. Errors: INCONSISTENT_GROUP_PROTOCOL."""
     if not body.protocol_type or not body.protocols:
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
@@ -146,7 +146,7 @@ def check_has_protocol(body: JoinGroupRequest) -> None:
 
 
 def create_group(turn: Turn, group_id: str) -> ClassicGroup:
-    """Create an empty classic group at generation 0, and save it."""
+    """Create an empty classic group at generation 0 for JoinGroup, and save it."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
     # As in Kafka, a record of generation 0: the group has to survive a load.
     turn.emit(records.classic_group(group_id, value))
@@ -157,7 +157,7 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
 
 
 def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Answer JoinGroup with GROUP_MAX_SIZE_REACHED.
+    """Answer JoinGroup to a full classic group with GROUP_MAX_SIZE_REACHED.
 
     A member that rejoins too late is removed, and a pending member id is void.
     """
@@ -173,7 +173,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGro
 def join_without_id(
     turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """Handle a JoinGroup without a member id: a new member, or a static member that restarted."""
+    """Handle JoinGroup without a member id: of a new member, or a restarted static one."""
     instance_id = request.body.group_instance_id
     replaced_id = None if instance_id is None else group.live.instances.get(instance_id)
     # KIP-345: in a classic group the last process to join with an instance id wins.
@@ -192,8 +192,9 @@ def join_without_id(
 def join_as_static_member(
     turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """Replace the static member `replaced_id` by the joiner, however full the group is.
+    """Replace a classic group's static member by the sender of JoinGroup.
 
+    That happens however full the group is.
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
     member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
@@ -205,8 +206,9 @@ def join_as_static_member(
 def require_member_id(
     turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """Answer MEMBER_ID_REQUIRED with a new id, which is valid for one session timeout.
+    """Answer JoinGroup with MEMBER_ID_REQUIRED and a new id (KIP-394).
 
+    The id is valid for one session timeout.
     The oldest pending ids are dropped when there are too many.
     """
     pending = group.live.pending_joins
@@ -227,7 +229,7 @@ def add_member(
     member: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Add a new member, which waits for its first generation, and start a rebalance."""
+    """Add a new member to a classic group for its JoinGroup, and start a rebalance."""
     live = group.live
     member.is_new = True
     # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
@@ -240,7 +242,7 @@ def add_member(
 
 
 def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Handle a JoinGroup with a member id: park it for the next generation, or answer it at once.
+    """Handle JoinGroup with a member id: park it for the next generation, or answer it at once.
 
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; UNKNOWN_SERVER_ERROR for a dynamic member's id
     that comes back with a group instance id.
@@ -274,8 +276,9 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
 
 
 def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_protocols: bool) -> bool:
-    """Return whether a member that rejoins between two rebalances gets the current generation.
+    """Return whether JoinGroup of a member between two rebalances is answered at once.
 
+    The response is the current generation.
     It may have missed its response. A stable group's leader, however, rejoins because it wants a
     rebalance.
     """
@@ -318,7 +321,7 @@ def replace_static_member(
 def static_member_response(
     group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int
 ) -> JoinGroupResponse:
-    """Return the JoinGroup response for a restarted static member while its generation goes on.
+    """Return JoinGroup's response to a restarted static member in a stable group.
 
     led_by: the member id of the leader before the replacement.
     """
@@ -337,13 +340,16 @@ def park_join(
     member: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Park the member's JoinGroup; an earlier one of the same member gets REBALANCE_IN_PROGRESS."""
+    """Park a classic member's JoinGroup until the rebalance completes.
+
+    An earlier one of the same member gets REBALANCE_IN_PROGRESS.
+    """
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a member with what its JoinGroup request says; it is in no group yet."""
+    """Return a classic group's member with what its JoinGroup says; it is in no group yet."""
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )
@@ -353,7 +359,7 @@ def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> Class
 
 
 def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
-    """Return session timeout and rebalance timeout of a JoinGroup. Version 0 has only the first.
+    """Return session and rebalance timeout of a JoinGroup. Version 0 has only the first.
 
     A negative rebalance timeout counts as 0, as in Kafka.
     """
@@ -364,7 +370,7 @@ def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
-    """Return the protocols of a JoinGroup, each once, copied out of the frame that they came in."""
+    """Return a JoinGroup's assignors, each once, copied out of the request's buffer."""
     metadata: dict[str, bytes] = {}
     for protocol in body.protocols:
         # Kafka counts a name that is offered twice wrongly, and may never answer the join.
@@ -374,13 +380,13 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
 
 
 def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """Return what the member's id begins with: its group instance id or its client id."""
+    """Return what a new classic member's id begins with: group instance id or client id."""
     instance_id = request.body.group_instance_id
     return request.caller.client_id if instance_id is None else instance_id
 
 
 def new_member_id(name: str, fresh: bytes) -> str:
-    """Return a member id in Kafka's form: a prefix and a random UUID (version 4).
+    """Return a classic group's member id in Kafka's form: a prefix and a random UUID.
 
     fresh: the 16 random bytes for the UUID.
     """

@@ -19,7 +19,7 @@ from apportion.wire.messages.leave_group import (
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """Remove the named members, and start one rebalance for the rest.
+    """Remove the members that LeaveGroup names from a classic group; start one rebalance.
 
     Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, which up to
     version 2 is the error of the whole response.
@@ -41,7 +41,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 
 
 def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
-    """Remove the member that LeaveGroup names, and return NONE or the error.
+    """Remove one member that LeaveGroup names from a classic group; return NONE or the error.
 
     It may be named by member id, by group instance id or by both.
     """
@@ -65,7 +65,7 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
 def leave_response(
     version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
-    """Return the LeaveGroup response with one code for each member.
+    """Return a classic group's LeaveGroup response with one code for each member.
 
     Before version 3 a request names one member, and its code is that of the whole response.
     """

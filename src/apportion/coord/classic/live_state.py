@@ -43,6 +43,7 @@ class ClassicGroupMember:
     def __init__(
         self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str
     ) -> None:
+        """Create a classic group's member from the sender of its JoinGroup."""
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = caller.client_id
@@ -92,6 +93,7 @@ class ClassicGroupLiveState:
     )
 
     def __init__(self) -> None:
+        """Create the state of an empty classic group that need not survive a crash."""
         self.state = ClassicGroupState.EMPTY
         # Dead at birth, as in Kafka: EMPTY would mean that the initial delay owns the rebalance.
         self.previous_state = ClassicGroupState.DEAD
@@ -118,12 +120,15 @@ class ClassicGroupLiveState:
         self.subscribed_topics: dict[str, None] | None = NOT_DECODED
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Move to `state` at wall clock `wall_ms`; NEXT says which moves there are."""
+        """Move the classic group to `state` at wall clock `wall_ms`.
+
+        NEXT says which moves there are.
+        """
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
 
     def add(self, member: ClassicGroupMember) -> None:
-        """Add a member. The first one sets the protocol type, and leads."""
+        """Add a member to the classic group. The first one sets the type, and leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -135,7 +140,7 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests.
+        """Remove a member without parked requests from the classic group.
 
         If it led, the member that joined first leads.
         """
@@ -154,7 +159,10 @@ class ClassicGroupLiveState:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
-        """Put `new` in the place of `old`, with its leadership and its pending SyncGroup."""
+        """Replace a static member of the classic group by its restarted successor.
+
+        The new one gets its leadership and its pending SyncGroup.
+        """
         was_leader, has_pending_sync = (
             self.leader == old.member_id,
             old.member_id in self.pending_syncs,
@@ -169,31 +177,31 @@ class ClassicGroupLiveState:
             self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
-        """Set the protocols that the member supports."""
+        """Set the assignors that a classic group's member supports."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
     def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
-        """Park the member's JoinGroup; return the ticket of an earlier one that it replaces."""
+        """Park a member's JoinGroup; return the ticket of one that it replaces."""
         before, member.join_ticket = member.join_ticket, ticket
         self.waiting_join_count += before is None
         return before
 
     def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
-        """Unpark the member's JoinGroup, and return its ticket; None if there is none."""
+        """Unpark a classic member's JoinGroup, and return its ticket or None."""
         ticket, member.join_ticket = member.join_ticket, None
         self.waiting_join_count -= ticket is not None
         return ticket
 
     def start_generation(self) -> None:
-        """Begin the next generation of the present members, in the chosen protocol."""
+        """Begin the classic group's next generation, with its assignor chosen."""
         self.generation += 1
         self.is_restored = False
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """Keep the members' metadata as of the start of a generation, whatever they send later."""
+        """Keep the subscriptions with which a classic group's generation began."""
         # OffsetDelete and the expiry of offsets ask for the topics of the generation, not for those
         # of a member that has sent its next JoinGroup already. They are decoded on the first such
         # question.
@@ -207,7 +215,7 @@ class ClassicGroupLiveState:
         return self.waiting_join_count == len(self.members) and not self.pending_joins
 
     def select_protocol(self) -> str:
-        """Return the protocol that the members would choose now."""
+        """Return the assignor that the classic group's members would choose now."""
         return select_protocol(
             [name for name, _ in member.protocols] for member in self.members.values()
         )
@@ -217,7 +225,7 @@ class ClassicGroupLiveState:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def _count(self, member: ClassicGroupMember, step: int) -> None:
-        """Count the member's protocols in (`step` 1) or out (-1)."""
+        """Count a classic member's assignors in (`step` 1) or out (-1)."""
         for name, _ in member.protocols:
             count = self.protocol_counts.get(name, 0) + step
             if count:

@@ -12,13 +12,16 @@ from apportion.errors import Code
 
 
 def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Remove the member, and answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
+    """Remove a classic group's member; answer its JoinGroup or SyncGroup, if it waits.
+
+    The response is UNKNOWN_MEMBER_ID.
+    """
     fail_pending_requests(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     group.live.remove(member)
 
 
 def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
-    """Forget a member id that was given out with MEMBER_ID_REQUIRED and has not joined yet."""
+    """Forget a member id from MEMBER_ID_REQUIRED with which nobody has joined yet."""
     turn.deadlines.disarm((SESSION, group.group_id, member_id))
     group.live.pending_joins.pop(member_id, None)

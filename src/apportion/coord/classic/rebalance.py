@@ -30,13 +30,16 @@ MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 def arm_session(
     turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
 ) -> None:
-    """Restart the member's session timeout, or give it `timeout_ms` from now instead."""
+    """Restart the session timeout of a classic group's member, or give it `timeout_ms`."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Start a rebalance, or complete the open one, after a change of members or protocols."""
+    """Start a classic group's rebalance, or complete the open one, after a change.
+
+    It is called when members join, leave or expire, or when their assignors change.
+    """
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
@@ -44,7 +47,7 @@ def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
-    """Move to PreparingRebalance and wait for every member to join again.
+    """Move a classic group to PreparingRebalance and wait for all members to rejoin.
 
     Members that waited for an assignment get REBALANCE_IN_PROGRESS for their SyncGroup.
     """
@@ -83,7 +86,7 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
-    """Complete the open rebalance if every member has joined.
+    """Complete a classic group's open rebalance if every member has joined.
 
     The first rebalance of an empty group always waits for its deadline.
     """
@@ -98,8 +101,10 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Begin a new generation of the joined members and of all static ones; answer each JoinGroup.
+    """Begin a classic group's new generation, and answer every parked JoinGroup.
 
+    It is called when all members have joined or when the time to join is over. Dynamic members that
+    have not joined are removed; static ones stay.
     Without members the group becomes empty, which is saved. If only static members are left and
     none has joined, nobody could lead: they get another rebalance timeout, of at least a second
     because their own may be 0.
@@ -155,7 +160,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Note that the member has sent its SyncGroup; the last one disarms the deadline SYNC."""
+    """Note that a classic member has sent SyncGroup; the last one disarms SYNC."""
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
     if not pending:
@@ -163,8 +168,9 @@ def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMem
 
 
 def expire_join(turn: Turn, key: Key) -> None:
-    """Complete the rebalance without the members that have not joined in time (deadline JOIN).
+    """Complete a classic group's rebalance without the members that have not joined in time.
 
+    The coordinator calls it when the deadline JOIN is due.
     The first rebalance of a group instead waits again if members have joined since it last waited.
     """
     group = turn.ledger.classic_group_or_none(key[1])
@@ -190,7 +196,10 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 
 def expire_sync(turn: Turn, key: Key) -> None:
-    """Remove the members without a SyncGroup in time (deadline SYNC), and start a rebalance."""
+    """Remove the classic members without a SyncGroup in time, and start a rebalance.
+
+    The coordinator calls it when the deadline SYNC is due.
+    """
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (
         # Stable, too: the leader has synced, others may not have. A rebalance that has begun since
@@ -208,6 +217,10 @@ def expire_sync(turn: Turn, key: Key) -> None:
 def _remove_late_members(
     turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], request: str
 ) -> None:
+    """Remove the members of a classic group that sent no JoinGroup or SyncGroup in time.
+
+    For the deadlines JOIN and SYNC. request: which of the two APIs, for the broker's log.
+    """
     if late:
         turn.note(
             "info",

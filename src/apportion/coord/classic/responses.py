@@ -16,7 +16,7 @@ JoinedMembers = tuple[JoinGroupResponseMember, ...]
 
 
 def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
-    """Return every member with its metadata, for the leader's JoinGroup response."""
+    """Return every member with its subscription, for the leader's JoinGroup response."""
     return tuple(
         JoinGroupResponseMember(
             member_id=member.member_id,
@@ -38,7 +38,7 @@ def join_response(
     led_by: str | None = None,
     skips_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """Return the JoinGroup response of a member of the current generation.
+    """Return JoinGroup's response to a member of a classic group's current generation.
 
     led_by: the leader to name in place of the real one; None for the real one.
     """
@@ -54,7 +54,7 @@ def join_response(
 
 
 def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
-    """Return the JoinGroup response of a failed join."""
+    """Return the JoinGroup response with an error code."""
     return JoinGroupResponse(
         error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id
     )
@@ -70,7 +70,7 @@ def sync_response(live: ClassicGroupLiveState, member: ClassicGroupMember) -> Sy
 def complete_pending_join(
     turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, members: JoinedMembers = ()
 ) -> None:
-    """Answer the member's parked JoinGroup, if any, with the current generation."""
+    """Answer a classic member's parked JoinGroup, if any, with the current generation."""
     ticket = live.unpark_join(member)
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, join_response(live, member, members))
@@ -79,7 +79,7 @@ def complete_pending_join(
 def complete_pending_sync(
     turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember
 ) -> None:
-    """Answer the member's parked SyncGroup, if any, with its assignment."""
+    """Answer a classic member's parked SyncGroup, if any, with its assignment."""
     ticket, member.sync_ticket = member.sync_ticket, None
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, sync_response(live, member))
@@ -88,7 +88,7 @@ def complete_pending_sync(
 def fail_pending_requests(
     turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = ""
 ) -> None:
-    """Answer the member's parked JoinGroup and SyncGroup, if any, with `code`.
+    """Answer a classic member's parked JoinGroup and SyncGroup, if any, with an error.
 
     member_id: the one to name in the JoinGroup response.
     """
@@ -104,7 +104,7 @@ def fail_pending_join(turn: Turn, ticket: Ticket | None, code: Code, member_id: 
 
 
 def fail_pending_sync(turn: Turn, member: ClassicGroupMember, code: Code) -> None:
-    """Answer the member's parked SyncGroup, if any, with `code`."""
+    """Answer a classic member's parked SyncGroup, if any, with an error code."""
     ticket, member.sync_ticket = member.sync_ticket, None
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, SyncGroupResponse(error_code=int(code)))

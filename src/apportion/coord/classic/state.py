@@ -68,8 +68,9 @@ class ClassicGroup:
         return self.live.state.value
 
     def subscribes_to(self, topic: str) -> bool:
-        """Return whether a member of the generation subscribed to `topic` when it began.
+        """Return whether the classic group's generation began with the topic subscribed.
 
+        Asked before committed offsets of the topic are deleted, by OffsetDelete or by retention.
         True as well if a subscription cannot be decoded, since it may name the topic.
         """
         live = self.live
@@ -81,8 +82,9 @@ class ClassicGroup:
         return live.subscribed_topics is None or topic in live.subscribed_topics
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic` may expire (wall ms); None while it is needed.
+        """Return since when a committed offset may expire (wall ms), or None.
 
+        For `offsets.retention.minutes`. None while the classic group needs the offset.
         Without members that is since the group became empty, or since the commit (`committed_ms`)
         where that time is unknown. With members it is the commit, if they are consumers, the group
         is stable and nobody subscribes to the topic.
@@ -106,7 +108,7 @@ class ClassicGroup:
         return None
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuse an offset commit that the sender may not make.
+        """Refuse an OffsetCommit that its sender may not make in this classic group.
 
         Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
         REBALANCE_IN_PROGRESS.
@@ -134,7 +136,7 @@ class ClassicGroup:
         """Refuse nothing: the classic protocol lets everybody fetch offsets."""
 
     def check_offset_deletion(self) -> None:
-        """Refuse OffsetDelete while members read topics that cannot be known.
+        """Refuse OffsetDelete while the classic group reads topics that cannot be known.
 
         Errors: NON_EMPTY_GROUP.
         """
@@ -144,7 +146,7 @@ class ClassicGroup:
             raise Refused(Code.NON_EMPTY_GROUP)
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """Return the deadline that a member's commit restarts, and its timeout (ms).
+        """Return the deadline that a member's OffsetCommit restarts, and its timeout (ms).
 
         Returns None if there is no such member.
         """
@@ -160,7 +162,7 @@ class ClassicGroup:
         yield records.classic_group(self.group_id, None)
 
     def checked_member(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
-        """Return the member with that id, and with that group instance id if one is given.
+        """Return the classic member that a request names by id and group instance id.
 
         Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
         """
@@ -187,7 +189,7 @@ class ClassicGroup:
         return member
 
     def check_generation(self, generation: int) -> None:
-        """Refuse a member that names another generation, in SyncGroup, Heartbeat and OffsetCommit.
+        """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
 
         Errors: REBALANCE_IN_PROGRESS for a generation that was lost in a crash (see the module),
         else ILLEGAL_GENERATION.
@@ -204,7 +206,7 @@ class ClassicGroup:
             )
 
     def to_record(self) -> CoordinatorRecord:
-        """Return the GroupMetadata record of the live state."""
+        """Return the GroupMetadata record that saves the classic group as it is now."""
         live = self.live
         value = GroupMetadataValue(
             protocol_type=live.protocol_type,
@@ -229,7 +231,7 @@ class ClassicGroup:
         return records.classic_group(self.group_id, value)
 
     def restore(self) -> None:
-        """Make the live state from the saved record, without any parked request."""
+        """Restore the classic group from its GroupMetadata record, without parked requests."""
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
         live = self.live = ClassicGroupLiveState()
@@ -266,7 +268,7 @@ class ClassicGroup:
         live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Return the topics of all subscriptions of the generation.
+        """Return the topics to which the classic group's generation subscribes.
 
         Returns None if one of them is missing or cannot be decoded.
         """

@@ -21,7 +21,7 @@ MAX_GROUP_BYTES = 1 << 26  # of one group's record; Kafka limits records of any 
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """Answer the member with its assignment, or park the request until the leader brings it.
+    """Answer a classic group's SyncGroup, or park it until the leader sends the assignment.
 
     The leader's assignment is saved before any member gets it.
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
@@ -83,7 +83,7 @@ def metadata_size_bytes(group: ClassicGroup) -> int:
 def store_assignment(
     turn: Turn, group: ClassicGroup, requested: tuple[SyncGroupRequestAssignment, ...]
 ) -> None:
-    """Save the leader's assignment, and answer every parked SyncGroup with it.
+    """Save the assignment in the leader's SyncGroup; answer every parked SyncGroup with it.
 
     A member that the leader left out gets an empty assignment; assignments of unknown members are
     ignored. If the group is too large for one record, every member gets UNKNOWN_SERVER_ERROR and

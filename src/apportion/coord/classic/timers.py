@@ -11,7 +11,7 @@ from apportion.errors import Code
 
 
 def expire_session(turn: Turn, key: Key) -> None:
-    """Remove a member whose session expired, or void a member id that was never used.
+    """Remove a classic member whose session expired, or void an unused member id.
 
     A member with a parked request cannot heartbeat, so it counts as alive. A new member is the
     exception: it has a fixed timeout, because if its JoinGroup was lost nobody would ever miss it.
@@ -37,7 +37,7 @@ def expire_session(turn: Turn, key: Key) -> None:
 
 
 def restore_after_start(turn: Turn, group: ClassicGroup) -> None:
-    """Restore the group after a start of the broker.
+    """Restore a classic group after a start of the broker.
 
     Members may know generations later than the saved one, whose assignments were never saved.
     """
@@ -46,7 +46,7 @@ def restore_after_start(turn: Turn, group: ClassicGroup) -> None:
 
 
 def restore_group(turn: Turn, group: ClassicGroup) -> None:
-    """Restore the group from its saved record, and give every member a whole session.
+    """Restore a classic group from its saved record; give every member a whole session.
 
     A group above `group.max.size` starts a rebalance at once; so does one without a leader, which
     comes from a consumer group and whose generation nobody assigned.
@@ -69,7 +69,7 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
 
 
 def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
-    """Answer every parked request with `code`, and disarm every deadline of the group.
+    """Answer every parked request of a classic group with `code`; disarm its deadlines.
 
     For a group that is about to be replaced or deleted.
     """

@@ -89,6 +89,7 @@ def _create_topic(
 
 
 def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
+    """Return the result of one topic that CreateTopics has refused."""
     return CreatableTopicResult(
         name=name,
         error_code=refused.code,
@@ -100,7 +101,7 @@ def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
 
 
 def _partition_count(requested: CreatableTopic, node_id: int) -> int:
-    """Return the requested number of partitions, given as a number or as a replica assignment."""
+    """Return a new topic's partition count, by number or replica assignment, for CreateTopics."""
     if not requested.assignments:
         if requested.replication_factor not in (-1, 1):
             raise Refused(
@@ -153,6 +154,7 @@ def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
 def _delete_topic(
     broker: BrokerContext, state: DeleteTopicState, is_named_twice: bool
 ) -> DeletableTopicResult:
+    """Delete one topic, and return its result for DeleteTopics."""
     try:
         if is_named_twice:
             raise duplicate_topic_error()
@@ -169,7 +171,7 @@ def _delete_topic(
 
 
 def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
-    """Return the topic that a name or an id refers to."""
+    """Return the topic that a DeleteTopics request names or gives the id of."""
     topics = broker.topic_service.topics
     if state.name is not None and state.topic_id != NO_TOPIC_ID:
         raise Refused(Code.INVALID_REQUEST, "give the name or the id, not both")

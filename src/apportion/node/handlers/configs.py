@@ -34,6 +34,7 @@ def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
 
 
 def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    """Return the settings of one topic or broker, or its error, for DescribeConfigs."""
     try:
         settings = list(_settings(broker, resource))
     except Refused as refused:
@@ -65,6 +66,10 @@ def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> Desc
 
 
 def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Iterable[ConfigEntry]:
+    """Return the settings of one topic or of this broker, for DescribeConfigs.
+
+    Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+    """
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)

@@ -49,12 +49,16 @@ class RecordDeletion:
     def delete(
         self, name: str, partitions: Iterable[DeleteRecordsPartition]
     ) -> DeleteRecordsTopicResult:
-        """Delete records of one topic, and return its results."""
+        """Delete the records of one topic in a DeleteRecords request, and return its results."""
         return DeleteRecordsTopicResult(
             name=name, partitions=tuple(self._result(name, requested) for requested in partitions)
         )
 
     def _result(self, name: str, requested: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        """Delete the records of one partition below an offset; return its result.
+
+        For DeleteRecords. The result is the new log start offset, or the error.
+        """
         low_watermark, code = NO_OFFSET, Code.NONE
         try:
             partition = self._partition(name, requested.partition_index)
@@ -72,6 +76,10 @@ class RecordDeletion:
         )
 
     def _partition(self, name: str, index: int) -> Partition:
+        """Return the partition that a DeleteRecords request names, if its records may be deleted.
+
+        Errors: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, POLICY_VIOLATION.
+        """
         topic_service = self._broker.topic_service
         if topic_service.is_internal(name):
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} belongs to the broker")

@@ -26,9 +26,10 @@ NO_RECORDS = memoryview(b"")
 
 
 def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | None:
-    """Handle Fetch: answer with records, or park it until there are more.
+    """Handle Fetch: answer with records, or delay the request until there are more.
 
-    It waits for `min_bytes`, `max_wait_ms` at the most (`DelayedFetches`).
+    A delayed Fetch waits for `min_bytes`, `max_wait_ms` at the most (Kafka's fetch purgatory,
+    `DelayedFetches`).
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever opened; the others by
     partition.
     """
@@ -62,6 +63,7 @@ class FetchResult:
     )
 
     def __init__(self, broker: BrokerContext, arrived: Arrived) -> None:
+        """Read the requested partitions, and build the Fetch response."""
         request: FetchRequest = arrived.request
         self._broker = broker
         self._by_id = arrived.version >= 13
@@ -88,6 +90,7 @@ class FetchResult:
         self.is_complete = self.failed or not existing or self.bytes >= request.min_bytes
 
     def _partition_or_none(self, topic: FetchTopic, requested: FetchPartition) -> Partition | None:
+        """Return the partition that a Fetch names, by topic id from version 13 on."""
         if self._by_id:
             return self._broker.partition_by_id_or_none(topic.topic_id, requested.partition)
         return self._broker.partition_or_none(topic.topic, requested.partition)
@@ -129,11 +132,13 @@ class FetchResult:
         )
 
     def _missing_partition_code(self, topic: FetchTopic) -> Code:
+        """Return the error code of a partition that a Fetch names and the broker does not have."""
         if self._by_id and self._broker.topic_service.topics.with_id(topic.topic_id) is None:
             return Code.UNKNOWN_TOPIC_ID
         return Code.UNKNOWN_TOPIC_OR_PARTITION
 
     def _error(self, requested: FetchPartition, code: Code) -> PartitionData:
+        """Return the error of one partition for the Fetch response, which is then sent at once."""
         self.failed = True
         return PartitionData(
             partition_index=requested.partition,
@@ -149,7 +154,10 @@ class FetchResult:
 def _distinct_partitions(
     topics: Iterable[FetchTopic],
 ) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
-    """Return every topic with each of its partitions once; the last mention counts, as in Kafka."""
+    """Return every topic of a Fetch with each partition once.
+
+    Of a partition named twice the last mention counts, as in Kafka.
+    """
     by_topic: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
     for topic in topics:
         _, partitions = by_topic.setdefault((topic.topic, topic.topic_id), (topic, {}))

@@ -100,7 +100,10 @@ def _list_partition(
 
 
 def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
-    """Return the partition. Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH."""
+    """Return the partition, for ListOffsets and OffsetForLeaderEpoch.
+
+    Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH.
+    """
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
     # KIP-320: a client that has seen a later leader must not believe this log.
@@ -158,7 +161,7 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Insta
 
 
 def _epoch_end(partition: Partition | None, requested: OffsetForLeaderPartition) -> EpochEndOffset:
-    """Return the end of the requested leader epoch in one partition."""
+    """Return the end of a leader epoch in one partition, for OffsetForLeaderEpoch."""
     try:
         existing = _existing_partition(partition, requested.current_leader_epoch)
     except Refused as refused:

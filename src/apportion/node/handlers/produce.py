@@ -85,7 +85,7 @@ class ProduceAppend:
     def append(
         self, topic: TopicProduceData, data: PartitionProduceData
     ) -> PartitionProduceResponse:
-        """Append the batch of one partition, and return its response or its error."""
+        """Append the batch of one partition for Produce; return its response or its error."""
         try:
             return self._append(self._partition(topic, data.index), data)
         except RecordsRefused as refused:
@@ -96,7 +96,7 @@ class ProduceAppend:
             return _error_response(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
-        """Return the partition to append to.
+        """Return the partition to which a Produce request appends.
 
         Errors: UNSUPPORTED_VERSION, INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_ID,
         UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for a topic of the broker's own.
@@ -131,7 +131,7 @@ class ProduceAppend:
         return partition
 
     def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
-        """Validate and append one batch; a duplicate gets the response of the first one."""
+        """Validate and append one batch of Produce; a duplicate gets the first one's response."""
         if data.records is None or len(data.records) < HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         view = memoryview(data.records)
@@ -156,7 +156,10 @@ class ProduceAppend:
         )
 
     def _check_batch(self, rules: TopicRules, view: memoryview) -> BatchHeader:
-        """Return the header of the one batch in `view`. Refuses what Kafka refuses to store."""
+        """Return the header of the one batch in a partition's Produce data.
+
+        Refuses what Kafka refuses to store.
+        """
         # Byte 16 is the magic in every format, so old ones are recognised before anything else is
         # read.
         if view[16] < 2:
@@ -185,7 +188,10 @@ class ProduceAppend:
         return header
 
     def _check_meaning(self, header: BatchHeader) -> None:
-        """Refuse control batches, transactions, and idempotent batches without a sequence."""
+        """Refuse produced batches of control records or transactions, and without a sequence.
+
+        A sequence number and an epoch are needed in an idempotent batch, which has a producer id.
+        """
         if header.is_control or header.count == 0:
             raise Refused(Code.INVALID_RECORD, "clients write records, not markers")
         if header.is_transactional and self._request.transactional_id is None:
@@ -208,6 +214,7 @@ class ProduceAppend:
 def _error_response(
     index: int, code: Code, why: str, faults: Iterable[RecordError] = ()
 ) -> PartitionProduceResponse:
+    """Return the error of one partition for the Produce response."""
     errors = tuple(
         BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=fault)
         for index, fault in faults

@@ -35,7 +35,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_value(value: Any, version: int | None = None) -> bytes:
-    """Return the value as it is stored in the log.
+    """Return the value of a coordinator record as `__consumer_offsets` stores it.
 
     version: None for the oldest usual one that can express all of it.
     """
@@ -44,7 +44,10 @@ def encode_value(value: Any, version: int | None = None) -> bytes:
 
 
 def decode_key(data: Buffer) -> Any | None:
-    """Return the key in `data`; None if its type is unknown."""
+    """Return the coordinator record key in `data`; None if its type is unknown.
+
+    data: the key of a record of `__consumer_offsets`.
+    """
     kind = _KEYS.get(_number(data, "key"))
     return None if kind is None else read_whole(kind, 0, data, 2)
 
@@ -55,7 +58,11 @@ def decode_value(key: Any, data: Buffer) -> Any:
 
 
 def _usual_version(value: Any) -> int:
-    """Return the version in which to write the value, so that older brokers can read it."""
+    """Return the version in which to write a coordinator record's value to `__consumer_offsets`.
+
+    It is one that older brokers can read: PLAIN_VERSIONS, the last version without tagged fields,
+    unless a field that is set needs another one.
+    """
     newest: int = value.__versions__[-1]
     plain = PLAIN_VERSIONS.get(value.__class__)
     if plain is None:
@@ -69,6 +76,7 @@ def _usual_version(value: Any) -> int:
 
 
 def _number(data: Buffer, what: str) -> int:
+    """Return the int16 that a coordinator record's key or value begins with: type or version."""
     if len(data) < 2:
         raise DecodeError(f"a record's {what} has {len(data)} bytes")
     number: int = _NUMBER.unpack_from(data)[0]

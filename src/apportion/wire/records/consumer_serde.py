@@ -26,12 +26,12 @@ _VERSION = Struct(">h")
 def encode(
     value: ConsumerProtocolAssignment | ConsumerProtocolSubscription, version: int = NEWEST
 ) -> bytes:
-    """Return `value` as the bytes of that version."""
+    """Return a subscription or an assignment of the classic consumer protocol as bytes."""
     return _VERSION.pack(version) + write(value, version)
 
 
 def decode(cls: type[T], data: Buffer) -> tuple[int, T]:
-    """Return the version that the bytes begin with, and the value in it."""
+    """Return version and value of a classic consumer's subscription or assignment."""
     if len(data) < 2:
         raise DecodeError(f"{cls.__name__}: {len(data)} bytes have no version")
     (version,) = _VERSION.unpack_from(data)
@@ -43,7 +43,7 @@ def decode(cls: type[T], data: Buffer) -> tuple[int, T]:
 
 
 def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], generation: int) -> bytes:
-    """Return the user data of `sticky` for an assignment, in version 1.
+    """Return the user data of the assignor `sticky` for an assignment, in version 1.
 
     Readers of version 0 take no notice of the generation.
     """
@@ -51,7 +51,7 @@ def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], genera
 
 
 def decode_sticky(user_data: Buffer | None) -> StickyUserData:
-    """Return the assignment in the user data of `sticky`, in version 1 or else 0.
+    """Return the assignment in the user data of the assignor `sticky`, in version 1 or else 0.
 
     An empty one if the bytes are neither.
     """
@@ -71,7 +71,10 @@ def encode_cooperative(generation: int) -> bytes:
 
 
 def decode_cooperative(user_data: Buffer | None) -> int:
-    """Return the generation in the user data of `cooperative-sticky`, or NO_GENERATION."""
+    """Return the generation in the user data of the assignor `cooperative-sticky`.
+
+    NO_GENERATION if there is none.
+    """
     try:
         return read(CooperativeStickyUserData, 0, user_data or b"")[0].generation
     except DecodeError:
