@@ -31,6 +31,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
+from apportion.rules import run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
     Assignment,
@@ -40,7 +41,7 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from apportion.errors import Refused
+    from apportion.errors import Refused, Unanswerable
     from apportion.member.classic.described import DescribedAssignment
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
@@ -122,7 +123,7 @@ class Surroundings:
         self.subscribed: tuple[str, ...] = ("t",)
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
-        self.obstacles: dict[int, Refused | NobodyAnswered] = {}
+        self.obstacles: dict[int, Refused | Unanswerable] = {}
         self.drops_answers = drops_answers
 
     def sees(self, **fields: Any) -> None:
@@ -131,19 +132,17 @@ class Surroundings:
     def attempt(self, asking: Generator[Any, Any, Any]) -> Any:
         """What `asking` comes to."""
         self.asked = []
-        try:
-            ask = next(asking)
-            while True:
-                if isinstance(ask, ReadWriterReport):
-                    ask = asking.send(self.told)
-                    continue
-                obstacle = self.obstacles.pop(len(self.asked), None)
-                self.asked.append(ask)
-                answer = self.answer(ask) if obstacle is None or self.drops_answers else None
-                ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
-        except StopIteration as end:
-            result: Span | None = end.value
-            return result
+        return run_rule(asking, self._answer_or_fail)
+
+    def _answer_or_fail(self, ask: Any) -> Any:
+        if isinstance(ask, ReadWriterReport):
+            return self.told
+        obstacle = self.obstacles.pop(len(self.asked), None)
+        self.asked.append(ask)
+        answer = self.answer(ask) if obstacle is None or self.drops_answers else None
+        if obstacle is not None:
+            raise obstacle
+        return answer
 
     def stored(self, place: TopicIdPartition) -> OffsetAndMetadata:
         """What the group has of the place."""
@@ -205,10 +204,6 @@ class Surroundings:
             case Note():
                 return None
         raise AssertionError(ask)
-
-
-class NobodyAnswered(Exception):
-    """The driver's own: no connection."""
 
 
 def batches(

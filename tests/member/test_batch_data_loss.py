@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
@@ -30,7 +30,6 @@ from tests.member.surroundings import (
     ID,
     OTHER_ID,
     P0,
-    NobodyAnswered,
     Surroundings,
     batches,
     held,
@@ -93,8 +92,8 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     mine = batches(topics=("t", "u"), fail_on_data_loss=False)
     first = there.attempt(mine.plan_next(BEGUN, None))
     there.topics = there.topics.without("t")
-    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
-    with pytest.raises(NobodyAnswered):
+    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
+    with pytest.raises(Unanswerable):
         there.attempt(mine.plan_next(first, None))
     assert there.asked == [
         ReadMembership(),

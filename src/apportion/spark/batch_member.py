@@ -12,7 +12,7 @@ What is decided here is how long to retry, and when an error ends the query. No 
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster, partitions_of
@@ -51,6 +51,7 @@ from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.membership import View
 from apportion.readable import readable
+from apportion.rules import run_rule
 from apportion.spark import handover
 from apportion.spark.group_description import (
     CALL_TIMEOUT_MS,
@@ -208,23 +209,8 @@ class BatchMember:
         return dict(self.planner.ends)
 
     def _run(self, rule: QueryGenerator[T]) -> T:
-        """Run a rule to its end and return its result, answering each query that it yields.
-
-        An error of the cluster is raised inside the rule, which may handle it.
-        """
-        try:
-            query = next(rule)
-            while True:
-                try:
-                    answer = ANSWERS[type(query)](self, query)
-                except (Refused, Disconnected) as error:
-                    # Inside the rule, which knows what an error means at that step, such as a
-                    # deleted topic in a commit.
-                    query = rule.throw(error)
-                else:
-                    query = rule.send(answer)
-        except StopIteration as end:
-            return cast("T", end.value)
+        """Run a rule of the batch planner to its end, with this member's answers."""
+        return run_rule(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return what the writers reported about the batch of this span."""

@@ -4,14 +4,13 @@ It reads each record at least once. It commits the positions of revoked partitio
 to the coordinator that it released them, as a consumer with a rebalance listener does.
 """
 
-from apportion.errors import Refused
+from apportion.errors import Refused, Unanswerable
 from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
     AwaitMember,
-    NoAnswer,
     commit,
     committed_offsets,
     fetch_topics,
@@ -39,7 +38,7 @@ class Reader(Application):
             self.step_member(Polled())
             try:
                 yield from self._poll()
-            except (Refused, NoAnswer):
+            except (Refused, Unanswerable):
                 yield Sleep(200)
             yield AwaitMember(
                 IDLE_MS + self.work_ms(self.simulation.scenario.batch_ms), has_new_target

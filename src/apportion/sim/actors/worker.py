@@ -9,7 +9,7 @@ one.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apportion.errors import Refused
+from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch import queries as rule
 from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
@@ -19,12 +19,12 @@ from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
+from apportion.rules import rule_script
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
     DEAD,
     AwaitMember,
-    NoAnswer,
     commit,
     committed_with_metadata,
     describe_classic_group,
@@ -99,7 +99,7 @@ class Worker(Application):
             previous = checkpoint.done
             try:
                 following = yield from self._run_rule(self.batches.plan_next(previous, self.limit))
-            except (NotReady, Refused, NoAnswer):
+            except (NotReady, Refused, Unanswerable):
                 yield Sleep(RETRY_MS)
                 continue
             self.set_in_use(*self.batches.ownership)
@@ -167,17 +167,7 @@ class Worker(Application):
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
         """Run the rule: answer each query that it yields, and return its result."""
-        try:
-            query = next(generator)
-            while True:
-                try:
-                    answer = yield from ANSWERS[type(query)](self, query)
-                except (Refused, NoAnswer) as error:
-                    query = generator.throw(error)
-                else:
-                    query = generator.send(answer)
-        except StopIteration as result:
-            return result.value
+        return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
 
     def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
         """Return the partitions with topic names, those of deleted topics left out."""
