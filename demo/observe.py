@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.topics import Topic
@@ -20,6 +20,7 @@ from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     DescribedGroup,
 )
+from apportion.wire.messages.list_offsets import LATEST
 from demo.timeline import Sample
 
 SAMPLE_INTERVAL_S = 0.2

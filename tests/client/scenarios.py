@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
@@ -21,6 +21,7 @@ from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.membership import MembershipState, View
 from apportion.topics import Topic
 from apportion.wire.batch import decode_batch, encode_batch
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 PATIENT_MS = 60_000
 numbers = count()

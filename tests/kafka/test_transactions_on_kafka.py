@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import confluent_kafka
 
-from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import decode_batch
+from apportion.wire.messages.list_offsets import LATEST
 
 
 def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(

@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
     DescribeAssignment,
     EndMembership,
-    ExistingTopics,
-    FetchCommitted,
     ListMembers,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -31,6 +22,16 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.rules import run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
@@ -39,6 +40,7 @@ from apportion.wire.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
     from apportion.errors import Refused, Unanswerable
@@ -193,10 +195,9 @@ class Surroundings:
             case EndMembership():
                 self.leaves += 1
                 return None
-            case LogStartOffsets(places):
-                return {place: self.starts[place] for place in places}
-            case LogEndOffsets(places):
-                return {place: self.ends[place] for place in places}
+            case ListOffsets(places, timestamp):
+                offsets = self.starts if timestamp == EARLIEST else self.ends
+                return {place: offsets[place] for place in places}
             case DescribeAssignment():
                 return self.stood
             case ListMembers():

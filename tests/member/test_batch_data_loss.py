@@ -9,21 +9,19 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
-from apportion.member.batch.plan import LATEST
-from apportion.member.batch.queries import (
+from apportion.member.batch.queries import NotReady, SubscribedTopics
+from apportion.member.batch.span import topic_id_text
+from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
-    LogEndOffsets,
-    LogStartOffsets,
-    NotReady,
+    ListOffsets,
     ReadMembership,
     ResolveTopicNames,
-    SubscribedTopics,
 )
-from apportion.member.batch.span import topic_id_text
 from apportion.topics import Topic, TopicIdPartition, Topics
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.surroundings import (
     BEGUN,
     CLAIM,
@@ -76,8 +74,8 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
         SubscribedTopics(),
         FetchCommitted((new,), 1),
-        LogStartOffsets((new,)),
-        LogEndOffsets((new,)),
+        ListOffsets((new,), EARLIEST),
+        ListOffsets((new,), LATEST),
         CommitOffsets({new: 0}, 1, CLAIM),
     ]
 

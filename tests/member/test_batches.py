@@ -10,26 +10,27 @@ import pytest
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.membership import BatchOwnership, MembershipFailed
-from apportion.member.batch.plan import LATEST
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
     NotReady,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
 )
 from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.membership import MembershipState
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.topics import Topic, Topics
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.surroundings import (
     ALL,
     BEGUN,
@@ -74,8 +75,8 @@ def test_the_first_plan_commits_its_start_before_the_span(there: Surroundings) -
         AdoptAssignment(1, held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
     assert (mine.ownership, mine.planned_incarnation, mine.ends) == (
@@ -96,8 +97,8 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -110,8 +111,8 @@ def test_a_life_is_known_by_its_number_however_large(there: Surroundings) -> Non
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -122,8 +123,8 @@ def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there: Surroun
     assert there.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -146,8 +147,8 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
         CommitOffsets({P1: 10}, 1, CLAIM),  # the group never heard of it
-        LogStartOffsets(ALL),
-        LogEndOffsets(ALL),
+        ListOffsets(ALL, EARLIEST),
+        ListOffsets(ALL, LATEST),
     ]
 
 
@@ -163,8 +164,8 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
         ResolveTopicNames(held(P0)),
         AdoptAssignment(1, held(P0)),
         ExistingTopics(("t",)),  # is what was lost still there?
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
     assert mine.ownership == BatchOwnership(1, {P0: None})
 
@@ -209,8 +210,8 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
         ResolveTopicNames(held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
     ]
 
 
@@ -307,8 +308,8 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
         AdoptAssignment(2, held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 2),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
     ]
     assert (mine.ownership, mine.planned_incarnation) == (
         BatchOwnership(2, {P0: None, P1: None}),
@@ -339,8 +340,8 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
         SubscribedTopics(),
         Note("warning", "topic t does not exist yet; it is read from its beginning once it does"),
         ResolveTopicNames(()),
-        LogStartOffsets(()),
-        LogEndOffsets(()),
+        ListOffsets((), EARLIEST),
+        ListOffsets((), LATEST),
     ]
     there.topics = Topics([Topic("t", ID, 3)])
     there.sees(target=held(P0))

@@ -20,8 +20,6 @@ from apportion.member.batch.offsets import (
     fetch_request,
     parse_fetch_response,
 )
-from apportion.member.batch.plan import EARLIEST as EARLIEST
-from apportion.member.batch.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

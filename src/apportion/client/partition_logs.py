@@ -9,13 +9,14 @@ from typing import NamedTuple, TypeVar
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import Leader, NetworkClient, RetryTimer
-from apportion.client.visible import visible
 from apportion.errors import Code, Refused
-from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.records.visible import visible
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from apportion.wire.messages.list_offsets import (
+    EARLIEST,
+    LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,

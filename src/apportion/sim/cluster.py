@@ -1,6 +1,5 @@
 """The simulated cluster: broker, applications and their checker, and how they start and stop."""
 
-from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
@@ -12,6 +11,7 @@ from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.checker import InvariantChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.network import DOWN, UP
+from apportion.wire.messages.list_offsets import EARLIEST
 
 
 class SimulatedCluster:

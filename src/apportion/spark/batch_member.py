@@ -24,25 +24,15 @@ from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
     DescribeAssignment,
     EndMembership,
-    ExistingTopics,
-    FetchCommitted,
     ListMembers,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
     NotReady,
     Query,
     QueryGenerator,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -50,6 +40,16 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.membership import View
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.readable import readable
 from apportion.rules import run_rule
 from apportion.spark import handover
@@ -61,6 +61,7 @@ from apportion.spark.group_description import (
 )
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import LATEST
 
 # A query that has never had an assignment fails after this time.
 FIRST_ASSIGNMENT_TIMEOUT_S = 60.0
@@ -374,11 +375,8 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
-    LogStartOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
-    ),
-    LogEndOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
+    ListOffsets: lambda member, query: member.cluster.list_offsets(
+        query.partitions, query.timestamp, timeout_ms=CALL_TIMEOUT_MS
     ),
     DescribeAssignment: lambda member, _query: describe_assignment(member.cluster, member.options),
     ListMembers: lambda member, _query: list_readers(member.cluster, member.options),

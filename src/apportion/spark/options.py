@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.settings import Setting, nearest_or_none
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 PLAINTEXT_ONLY = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member

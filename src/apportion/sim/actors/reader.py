@@ -5,7 +5,6 @@ to the coordinator that it released them, as a consumer with a rebalance listene
 """
 
 from apportion.errors import Refused, Unanswerable
-from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
@@ -19,6 +18,7 @@ from apportion.sim.actors.requests import (
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.topics import TopicId, TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 500
 

@@ -11,14 +11,16 @@ from typing import Any
 
 from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch import queries as rule
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member import queries
+from apportion.member.batch import queries as batch_queries
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import MembershipSnapshot, NotReady, QueryGenerator
+from apportion.member.batch.queries import NotReady, QueryGenerator
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
+from apportion.member.queries import MembershipSnapshot
 from apportion.rules import rule_script
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
@@ -38,6 +40,7 @@ from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
 from apportion.topics import TopicIdPartition, Topics
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
 RETRY_MS = 500
@@ -169,7 +172,7 @@ class Worker(Application):
         """Run the rule: answer each query that it yields, and return its result."""
         return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
 
-    def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
+    def _name_partitions(self, query: queries.ResolveTopicNames) -> Script:
         """Return the partitions with topic names, those of deleted topics left out."""
         unknown = tuple(
             dict.fromkeys(
@@ -221,7 +224,7 @@ class Worker(Application):
         for topic in topics:
             self._known = self._known.adding(topic)
 
-    def _adopt(self, query: rule.AdoptAssignment) -> Script:
+    def _adopt(self, query: queries.AdoptAssignment) -> Script:
         """Stop using revoked partitions, then report to the member that they are released.
 
         In the other order another member could be assigned a partition that is still in use.
@@ -246,30 +249,33 @@ def immediately(answer: Any) -> Script:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
-    rule.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
-    rule.StartMembership: lambda worker, _query: worker.join_group(),
+    batch_queries.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
+    batch_queries.StartMembership: lambda worker, _query: worker.join_group(),
     # No query of the simulation takes over a group that existed before.
-    rule.EndMembership: lambda _worker, _query: immediately(None),
-    rule.ReadMembership: lambda worker, _query: immediately(
+    batch_queries.EndMembership: lambda _worker, _query: immediately(None),
+    queries.ReadMembership: lambda worker, _query: immediately(
         MembershipSnapshot(worker.member.view(), worker.now().mono_ms)
     ),
-    rule.SessionTimeout: lambda worker, _query: immediately(worker.simulation.scenario.session_ms),
-    rule.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
-    rule.ExistingTopics: lambda worker, query: worker._fetch_topics(query.names),
-    rule.ResolveTopicNames: lambda worker, query: worker._name_partitions(query),
-    rule.AdoptAssignment: lambda worker, query: worker._adopt(query),
-    rule.FetchCommitted: lambda worker, query: committed_with_metadata(
+    batch_queries.SessionTimeout: lambda worker, _query: immediately(
+        worker.simulation.scenario.session_ms
+    ),
+    batch_queries.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
+    queries.ExistingTopics: lambda worker, query: worker._fetch_topics(query.names),
+    queries.ResolveTopicNames: lambda worker, query: worker._name_partitions(query),
+    queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
+    queries.FetchCommitted: lambda worker, query: committed_with_metadata(
         worker, query.partitions, query.incarnation
     ),
-    rule.CommitOffsets: lambda worker, query: commit(
+    queries.CommitOffsets: lambda worker, query: commit(
         worker, query.offsets, query.incarnation, query.metadata
     ),
-    rule.LogStartOffsets: lambda worker, query: list_offsets(worker, query.partitions, EARLIEST),
-    rule.LogEndOffsets: lambda worker, query: list_offsets(worker, query.partitions, LATEST),
-    rule.DescribeAssignment: lambda worker, _query: worker._describe_share(),
+    queries.ListOffsets: lambda worker, query: list_offsets(
+        worker, query.partitions, query.timestamp
+    ),
+    batch_queries.DescribeAssignment: lambda worker, _query: worker._describe_share(),
     # The planner looks for members with another sink before it joins; workers join at their start,
     # and all have one sink.
-    rule.ListMembers: lambda _worker, _query: immediately(()),
+    batch_queries.ListMembers: lambda _worker, _query: immediately(()),
     Note: lambda worker, query: worker._trace_note(query),
 }
 """How the simulation answers each query of `BatchPlanner`.

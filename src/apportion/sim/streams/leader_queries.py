@@ -4,7 +4,6 @@
 """
 
 from apportion.errors import Refused, Unanswerable
-from apportion.member.batch.plan import LATEST
 from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
@@ -23,6 +22,7 @@ from apportion.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from apportion.wire.messages.list_offsets import LATEST
 
 CREATE_TOPICS_VERSION = 7
 CREATE_TOPICS_TIMEOUT_MS = 10_000

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.batch.plan import LATEST
 from apportion.member.membership import (
     Adopted,
     Polled,
@@ -42,6 +41,7 @@ from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
