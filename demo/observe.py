@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import psutil
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
-from apportion.topics import Topic
+from apportion.topics import Topic, partitions_of
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     DescribedGroup,

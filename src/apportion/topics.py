@@ -67,6 +67,13 @@ class Topic(NamedTuple):
     partitions: int
 
 
+def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
+    """Return every partition of the topic."""
+    return tuple(
+        TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
+    )
+
+
 class Topics:
     """An immutable snapshot of topics, looked up by name or by id.
 

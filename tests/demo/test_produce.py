@@ -1,5 +1,6 @@
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 from demo.flights import flights
 from demo.produce import PacedProducer

@@ -4,8 +4,9 @@ from uuid import uuid4
 
 import confluent_kafka
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.testing.kafka import RealKafka
+from apportion.topics import partitions_of
 from apportion.wire.batch import decode_batch
 from apportion.wire.messages.list_offsets import LATEST
 

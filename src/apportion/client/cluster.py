@@ -221,13 +221,6 @@ class Cluster(PartitionLogs):
         return None
 
 
-def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
-    """Return every partition of the topic."""
-    return tuple(
-        TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
-    )
-
-
 def _raise_error(result: Any) -> None:
     """Raise Refused for the error of one topic in a response."""
     if result.error_code != Code.NONE:

@@ -5,12 +5,13 @@ the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import Leader, NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.records.fetch_buffer import PartitionFetch
 from apportion.member.records.visible import visible
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -30,22 +31,6 @@ LEAST_FETCH_BYTES = 64 << 10
 GUESSED_RECORD_BYTES = 256
 RANGE_FETCH_WAIT_MS = 500
 V = TypeVar("V")
-
-
-class Fetch(NamedTuple):
-    """One partition's part of a Fetch response.
-
-    batches: visible data; the first may begin below the requested position. next_offset: the
-    position to fetch next.
-    log_start, stable_end: the bounds of what can be read now.
-    code: OFFSET_OUT_OF_RANGE, or a retriable code (the position stays); NONE otherwise.
-    """
-
-    batches: tuple[memoryview, ...]
-    next_offset: int
-    log_start: int
-    stable_end: int
-    code: Code
 
 
 class PartitionLogs(NetworkClient):
@@ -182,12 +167,12 @@ class PartitionLogs(NetworkClient):
         *,
         max_wait_ms: int,
         max_bytes: int = FETCH_BYTES,
-    ) -> dict[TopicIdPartition, Fetch]:
+    ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
 
         A partition whose leader did not answer is left out. For `Consumer.poll`.
         """
-        fetched: dict[TopicIdPartition, Fetch] = {}
+        fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
         def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
             # One leader after the other: the waits add up, so they share `max_wait_ms`, and nobody
@@ -223,7 +208,7 @@ class PartitionLogs(NetworkClient):
         wait_ms: int,
         max_bytes: int,
         end: int | None = None,
-    ) -> dict[TopicIdPartition, Fetch]:
+    ) -> dict[TopicIdPartition, PartitionFetch]:
         """Send one Fetch request; batches that start at or after `end` are left out."""
         topics = tuple(
             FetchTopic(
@@ -252,7 +237,7 @@ class PartitionLogs(NetworkClient):
         if response.error_code != Code.NONE:
             code = Code.of(response.error_code)
             raise Refused(code, f"fetch from broker {node}: {code.sentence}")
-        fetched: dict[TopicIdPartition, Fetch] = {}
+        fetched: dict[TopicIdPartition, PartitionFetch] = {}
         for topic in response.responses:
             for data in topic.partitions:
                 partition = next(
@@ -265,14 +250,14 @@ class PartitionLogs(NetworkClient):
 
     def _to_fetch(
         self, partition: TopicIdPartition, position: int, data: PartitionData, end: int | None
-    ) -> Fetch:
+    ) -> PartitionFetch:
         """Return one partition's part of a Fetch response; raise an error that no retry mends."""
         code = Code.of(data.error_code)
         # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
         if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
             self._retriable_or_raise("Fetch", code, partition)
         seen = visible(data.records or b"", data.aborted_transactions or (), position, end)
-        return Fetch(
+        return PartitionFetch(
             seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code
         )
 

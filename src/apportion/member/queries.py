@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from apportion.member.membership import Assignment, View
+from apportion.member.streams.assignor import TaskShare
 from apportion.topics import TopicIdPartition
 
 
@@ -63,13 +64,14 @@ class FetchCommitted:
 class CommitOffsets:
     """Commit offsets to the group.
 
-    incarnation: of the member that commits; 0 to commit without a member id. Answer: None, once
-    they are stored.
+    incarnation: of the member that commits; 0 to commit without a member id. timeout_ms: None for
+    the driver's own. Answer: None, once they are stored.
     """
 
     offsets: Mapping[TopicIdPartition, int]
     incarnation: int
     metadata: str = ""
+    timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,11 @@ class ListOffsets:
 
 
 class MembershipSnapshot(NamedTuple):
-    """A member's state, and the monotonic time at which it was read."""
+    """A member's state, and the monotonic time at which it was read.
+
+    tasks: those of a Kafka Streams member, as of the same step.
+    """
 
     view: View
     read_at_ms: int
+    tasks: TaskShare = TaskShare()

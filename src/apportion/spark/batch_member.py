@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.network_client import RetryTimer
@@ -60,7 +60,7 @@ from apportion.spark.group_description import (
     subscribed_topics,
 )
 from apportion.spark.options import SourceOptions
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
 # A query that has never had an assignment fails after this time.
