@@ -220,7 +220,9 @@ class Consumer:
                 "this consumer is closed" if self._closed else "subscribe to topics before you poll"
             )
         try:
-            return self._run(self._rule.poll(timeout_ms, limit))
+            return self._rule.take_at_once(self._read_membership(), limit) or self._run(
+                self._rule.poll(timeout_ms, limit)
+            )
         except AnotherSink:
             self._close_after_claim()
             raise

@@ -83,11 +83,22 @@ class RecordConsumer:
         self.buffer = FetchBuffer()
         self.claims = SinkClaims(settings.group_id)
         self._polled_at_ms = self._committed_at_ms = 0
+        # the member's state, if the last poll has applied all of it
+        self._applied_view: View | None = None
 
     @property
     def positions(self) -> Mapping[TopicIdPartition, int]:
         """The offset of the next record to deliver, of each owned partition."""
         return self.buffer.positions
+
+    def take_at_once(self, snapshot: MembershipSnapshot, limit: int) -> list[ConsumerRecord]:
+        """Return the next records if a poll would do nothing else; [] otherwise.
+
+        For a driver that hands out one record at a time: no query is needed for it.
+        """
+        if snapshot.view is not self._applied_view or self._is_upkeep_due(snapshot.read_at_ms):
+            return []
+        return self.buffer.take(limit)
 
     def poll(self, timeout_ms: int, limit: int) -> Rule[list[ConsumerRecord]]:
         """Return the next records, which are thereby delivered; [] if none came in time.
@@ -97,7 +108,8 @@ class RecordConsumer:
         now_ms = yield from self._stay_in_group()
         deadline_ms, has_fetched = now_ms + timeout_ms, False
         while True:
-            yield from self.apply_assignment()
+            self._applied_view = None
+            self._applied_view = yield from self.apply_assignment()
             # After the assignment was applied: what was revoked must not be delivered any more.
             records = self.buffer.take(limit)
             # With a timeout of 0 there is one fetch, and its records are returned.
@@ -166,8 +178,12 @@ class RecordConsumer:
 
     # ownership
 
-    def apply_assignment(self) -> Rule[None]:
-        """Apply the member's target: revoke partitions, start the gained ones, then adopt it."""
+    def apply_assignment(self) -> Rule[View | None]:
+        """Apply the member's target: revoke partitions, start the gained ones, then adopt it.
+
+        Return the member's state if there was nothing to apply; None if the next poll has to look
+        again.
+        """
         snapshot = yield from self.read_membership()
         view = snapshot.view
         # on_lost before the error, so that the application stops its work on the partitions that it
@@ -176,24 +192,25 @@ class RecordConsumer:
             yield from self.lose_partitions()
             raise Refused(view.error.code, view.error.why)
         if not self._has_changed(view):
-            yield from self.claims.check_once_per_epoch(view, self.topics)
-            return
+            is_checked = yield from self.claims.check_once_per_epoch(view, self.topics)
+            return view if is_checked else None
         if view.incarnation != self.incarnation:
             # The member was fenced, or its session expired: others own its partitions by now.
             yield from self.lose_partitions()
             self.incarnation, self.adopted = view.incarnation, ()
         # A member without an assignment yet has nothing to start or to acknowledge.
         if view.target is None:
-            return
+            return None
         try:
             yield from self._change_partitions(view.target)
         except (Refused, Unanswerable) as error:
             if is_final(error):
                 raise
             yield Note("warning", f"cannot follow the group now: {error}")
-            return
+            return None
         self.adopted = assignment(partition.id_partition for partition in self.positions)
         yield AdoptAssignment(view.incarnation, self.adopted)
+        return None
 
     def read_membership(self) -> Rule[MembershipSnapshot]:
         """Read the member's present state."""
@@ -321,21 +338,26 @@ class RecordConsumer:
         """
         snapshot: MembershipSnapshot = yield ReadMembership()
         view, now_ms = snapshot.view, snapshot.read_at_ms
-        # Ten times within max.poll.interval.ms, so that a poll that waits counts as one long poll.
         # A stale member has left its group; only a poll brings it back.
-        if (
-            now_ms - self._polled_at_ms >= self.settings.max_poll_interval_ms // POLLS_IN_INTERVAL
-            or view.state is MembershipState.STALE
-        ):
+        if self._is_poll_due(now_ms) or view.state is MembershipState.STALE:
             self._polled_at_ms = now_ms
             yield PollMembership()
-        if (
-            self.settings.auto_commit_ms is not None
-            and now_ms - self._committed_at_ms >= self.settings.auto_commit_ms
-        ):
+        if self._is_commit_due(now_ms):
             self._committed_at_ms = now_ms
             yield from self._commit_automatically(self.settings.request_timeout_ms)
         return now_ms
+
+    def _is_poll_due(self, now_ms: int) -> bool:
+        # Ten times within max.poll.interval.ms, so that a poll that waits counts as one long poll.
+        interval_ms = self.settings.max_poll_interval_ms // POLLS_IN_INTERVAL
+        return now_ms - self._polled_at_ms >= interval_ms
+
+    def _is_commit_due(self, now_ms: int) -> bool:
+        interval_ms = self.settings.auto_commit_ms
+        return interval_ms is not None and now_ms - self._committed_at_ms >= interval_ms
+
+    def _is_upkeep_due(self, now_ms: int) -> bool:
+        return self._is_poll_due(now_ms) or self._is_commit_due(now_ms)
 
     def _commit_automatically(self, timeout_ms: int) -> Rule[None]:
         """Commit what was delivered; log a failure, because a later commit covers it."""

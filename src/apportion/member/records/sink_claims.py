@@ -46,22 +46,24 @@ class SinkClaims:
         refuse_consumer(self._group, committed)
         return dict(committed)
 
-    def check_once_per_epoch(self, view: View, names: Iterable[str]) -> Rule[None]:
+    def check_once_per_epoch(self, view: View, names: Iterable[str]) -> Rule[bool]:
         """Check once for each new epoch, because a member with a sink may have joined.
 
-        For every poll. If the coordinator does not answer, a later poll checks again.
+        For every poll. Return False if the coordinator does not answer: a later poll checks again.
         """
         # A member cannot join or leave without a new epoch, so one check for each is enough.
         if view.epoch <= 0 or (view.incarnation, view.epoch) == self._checked_epoch:
-            return
+            return True
         try:
             yield from self.check(view.incarnation, names)
         except (Refused, Unanswerable) as error:
             if is_final(error):
                 raise
-            yield Note("warning", f"cannot check now whether a sink has claimed the group: {error}")
-        else:
-            self._checked_epoch = view.incarnation, view.epoch
+            why = f"cannot check now whether a sink has claimed the group: {error}"
+            yield Note("warning", why)
+            return False
+        self._checked_epoch = view.incarnation, view.epoch
+        return True
 
     def check_before_commit(self, incarnation: int, epoch: int, names: Iterable[str]) -> Rule[None]:
         """Check once more before the first commit of an epoch.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apportion.errors import Refused
-from apportion.member.membership import Assignment
+from apportion.member.membership import Assignment, View
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
 from apportion.member.streams.assignor import TaskShare
@@ -71,14 +71,15 @@ class StreamsRecordConsumer(RecordConsumer):
         """Return the partitions of complete tasks among those of a target."""
         return whole_tasks((yield from super().resolve_partitions(target)), self._assigned_tasks)
 
-    def apply_assignment(self) -> Rule[None]:
+    def apply_assignment(self) -> Rule[View | None]:
         """Apply the member's target, then call `on_tasks` if tasks came or went."""
         try:
-            yield from super().apply_assignment()
+            applied = yield from super().apply_assignment()
         except Refused:
             yield from self._report_tasks()
             raise
         yield from self._report_tasks()
+        return applied
 
     def drop_partitions(self, dropped: Iterable[TopicIdPartition]) -> Rule[None]:
         """Stop the tasks of these partitions, and report that to the group at once.
