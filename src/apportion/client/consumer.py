@@ -26,16 +26,19 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.member.records.fetch_buffer import ConsumerRecord, PartitionFetch
+from apportion.member.records.fetch_buffer import ConsumerRecord
+from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
@@ -281,6 +284,10 @@ class Consumer:
             query.offsets, incarnation=query.incarnation, timeout_ms=query.timeout_ms
         )
 
+    def _adopt(self, query: AdoptAssignment) -> View:
+        self._membership.adopt(query.incarnation, query.target)
+        return self._membership.status()
+
     def _list_offsets(self, query: ListOffsets) -> dict[TopicIdPartition, int]:
         return self._cluster.list_offsets(
             query.partitions, query.timestamp, timeout_ms=self._request_timeout_ms
@@ -317,10 +324,9 @@ ANSWERS: dict[type, Callable[[Any, Any], Any]] = {
     PollMembership: lambda consumer, _query: consumer._membership.touch(),
     AwaitMembershipChange: Consumer._await_membership_change,
     ResolveTopicNames: lambda consumer, query: consumer._membership.resolve_names(query.partitions),
-    AdoptAssignment: lambda consumer, query: consumer._membership.adopt(
-        query.incarnation, query.target
-    ),
+    AdoptAssignment: Consumer._adopt,
     KnownTopics: lambda consumer, query: consumer._cluster.topics(query.names),
+    ExistingTopics: lambda consumer, query: consumer._cluster.topics(query.names, fresh=True),
     FetchCommitted: Consumer._fetch_committed,
     CommitOffsets: Consumer._commit,
     ListOffsets: Consumer._list_offsets,

@@ -4,7 +4,7 @@ from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.protocols import draw_protocols
-from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.reader import MAX_POLL_RECORDS, Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.stray import Stray
 from apportion.sim.actors.worker import Worker, start_position
@@ -174,5 +174,7 @@ class SimulatedCluster:
             application.subscribe(tuple(self.names))
             if isinstance(application, Worker):
                 application.limit = None
+            if isinstance(application, Reader):
+                application.max_poll_records = MAX_POLL_RECORDS
             if not application.is_up:
                 self._start_if_current(application, application.incarnation)

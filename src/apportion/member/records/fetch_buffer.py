@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from apportion.errors import Code
+from apportion.member.records.fetches import PartitionFetch
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -25,22 +25,6 @@ class ConsumerRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
-
-
-class PartitionFetch(NamedTuple):
-    """One partition's part of a Fetch response.
-
-    batches: visible data; the first may begin below the requested position. next_offset: the
-    position to fetch next.
-    log_start, stable_end: the bounds of what can be read now.
-    code: OFFSET_OUT_OF_RANGE, or a retriable code (the position stays); NONE otherwise.
-    """
-
-    batches: tuple[memoryview, ...]
-    next_offset: int
-    log_start: int
-    stable_end: int
-    code: Code
 
 
 class FetchBuffer:

@@ -5,11 +5,12 @@ its next poll, so a record that it works on cannot be taken from it in between. 
 
 1. shows the member that the application lives (max.poll.interval.ms), and commits if the interval
    of automatic commits is over;
-2. applies a new target: it commits and gives up the partitions that are revoked, calls
-   `on_revoked`, starts the partitions that were added at their committed offsets, calls
-   `on_assigned`, and only then acknowledges the target. The order must not change: after the
+2. applies a new target: it commits, calls `on_revoked` and gives up the partitions that are
+   revoked, then acknowledges the target (`AdoptAssignment`), then starts the partitions that were
+   added at their committed offsets and calls `on_assigned`. The order must not change. After the
    acknowledgement another member may read the revoked partitions, and it starts at the committed
-   offset;
+   offset. And before it the added partitions are not this member's for certain: a target that is
+   withdrawn before it was acknowledged counts as never used;
 3. returns records that were fetched before, or fetches.
 
 A membership that was lost (fenced, or its session expired) leaves nothing to commit: others own the
@@ -34,7 +35,8 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer, PartitionFetch
+from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
+from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
@@ -71,7 +73,7 @@ class RecordConsumer:
 
     topics: the subscription. incarnation: of the membership in which the partitions were assigned;
     0 before the first. adopted: the partitions that the member was last told to own. committed: the
-    offsets that the group is known to have.
+    offsets that the group is known to have. changes: how often partitions were started or dropped.
     """
 
     def __init__(self, settings: RecordConsumerSettings) -> None:
@@ -79,7 +81,9 @@ class RecordConsumer:
         self.topics: tuple[str, ...] = ()
         self.incarnation = 0
         self.adopted: Assignment = ()
+        self._owned: tuple[TopicIdPartition, ...] = ()  # the adopted ones that may be started
         self.committed: dict[TopicIdPartition, int] = {}
+        self.changes = 0
         self.buffer = FetchBuffer()
         self.claims = SinkClaims(settings.group_id)
         self._polled_at_ms = self._committed_at_ms = 0
@@ -179,7 +183,7 @@ class RecordConsumer:
     # ownership
 
     def apply_assignment(self) -> Rule[View | None]:
-        """Apply the member's target: revoke partitions, start the gained ones, then adopt it.
+        """Apply the member's target: revoke partitions, adopt the target, start the gained ones.
 
         Return the member's state if there was nothing to apply; None if the next poll has to look
         again.
@@ -191,26 +195,19 @@ class RecordConsumer:
         if view.state is MembershipState.FATAL and view.error is not None:
             yield from self.lose_partitions()
             raise Refused(view.error.code, view.error.why)
-        if not self._has_changed(view):
-            is_checked = yield from self.claims.check_once_per_epoch(view, self.topics)
-            return view if is_checked else None
         if view.incarnation != self.incarnation:
             # The member was fenced, or its session expired: others own its partitions by now.
             yield from self.lose_partitions()
-            self.incarnation, self.adopted = view.incarnation, ()
-        # A member without an assignment yet has nothing to start or to acknowledge.
-        if view.target is None:
-            return None
+            self.incarnation, self.adopted, self._owned = view.incarnation, (), ()
         try:
-            yield from self._change_partitions(view.target)
+            has_changed = yield from self._change_partitions(view)
         except (Refused, Unanswerable) as error:
             if is_final(error):
                 raise
             yield Note("warning", f"cannot follow the group now: {error}")
             return None
-        self.adopted = assignment(partition.id_partition for partition in self.positions)
-        yield AdoptAssignment(view.incarnation, self.adopted)
-        return None
+        is_checked = yield from self.claims.check_once_per_epoch(view, self.topics)
+        return view if is_checked and not has_changed else None
 
     def read_membership(self) -> Rule[MembershipSnapshot]:
         """Read the member's present state."""
@@ -226,40 +223,58 @@ class RecordConsumer:
         """Forget positions, fetched batches and decoded records of these partitions."""
         partitions = tuple(dropped)
         self.buffer.drop(partitions)
+        self.changes += 1
         for partition in partitions:
             self.committed.pop(partition, None)
         yield from ()
 
-    def _has_changed(self, view: View) -> bool:
-        """Return whether the membership differs from what this consumer last applied."""
+    def _change_partitions(self, view: View) -> Rule[bool]:
+        """Own what the member's target says; return False if that is so already."""
         has_target = view.target is not None and not view.target == view.owned == self.adopted
-        return view.incarnation != self.incarnation or has_target
+        if has_target:
+            yield from self._adopt_target(view)
+        # Also those whose committed offsets could not be fetched by an earlier poll.
+        added = tuple(each for each in self._owned if each not in self.positions)
+        if added:
+            yield from self._start_partitions(added)
+        return has_target or bool(added)
 
-    def _change_partitions(self, target: Assignment) -> Rule[None]:
-        """Give up the partitions that are not in `target`, and start those that it adds."""
-        assigned = dict.fromkeys((yield from self.resolve_partitions(target)))
-        revoked = tuple(each for each in self.positions if each not in assigned)
-        added = tuple(each for each in assigned if each not in self.positions)
+    def _adopt_target(self, view: View) -> Rule[None]:
+        """Give up the partitions that are not in the target, and acknowledge it to the member."""
+        assert view.target is not None
+        assigned = tuple((yield from self.resolve_partitions(view.target)))
+        kept = dict.fromkeys(assigned)
+        revoked = tuple(each for each in self.positions if each not in kept)
         # Revoked first, as in Kafka: on_revoked before on_assigned, and the last commit before
         # anything new is read.
         if revoked:
             yield from self._revoke_partitions(revoked)
-        if added:
-            yield from self._start_partitions(added)
+        self.adopted = assignment(partition.id_partition for partition in assigned)
+        now: View = yield AdoptAssignment(view.incarnation, self.adopted)
+        # Nothing is started that was not adopted: the target may have been withdrawn meanwhile, and
+        # the member has told the coordinator that a partition which it never adopted is not in use.
+        is_adopted = (now.incarnation, now.owned) == (view.incarnation, self.adopted)
+        self._owned = (
+            assigned if is_adopted else tuple(each for each in assigned if each in self.positions)
+        )
 
     def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Set the positions of partitions that were assigned, and call `on_assigned`."""
         # Fetched as this member at its epoch, and only now: before the assignment the last owner
         # may still commit.
         stored = yield from self.claims.check(self.incarnation, (), added)
-        without = [each for each in added if stored[each].offset is None]
-        starts = {each: offset for each in added if (offset := stored[each].offset) is not None}
+        # Without those whose topic was deleted: the group takes them back soon.
+        existing = tuple(each for each in added if each in stored)
+        without = [each for each in existing if stored[each].offset is None]
+        starts = {each: offset for each in existing if (offset := stored[each].offset) is not None}
         # What the group has already need not be committed again by the next automatic commit.
         self.committed |= starts
         resets = yield from self._reset_offsets(without, "the group has no committed offset for it")
         self.buffer.positions.update(starts | resets)
+        self.changes += 1
         # After the positions are set, so that the listener may read or change them.
-        yield CallListener("on_assigned", added)
+        if existing:
+            yield CallListener("on_assigned", existing)
 
     def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""

@@ -4,18 +4,20 @@ A consumer must not be a member of such a group: its commits would pass over rec
 never gets (docs/decisions/0041). A claim is in the metadata of the group's committed offsets.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from apportion.errors import Refused, Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
 from apportion.member.membership import View
-from apportion.member.queries import FetchCommitted
+from apportion.member.queries import ExistingTopics, FetchCommitted
 from apportion.member.reactions import is_lost_membership
 from apportion.member.records.queries import KnownTopics
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
+
+UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class SinkClaims:
@@ -27,24 +29,41 @@ class SinkClaims:
         self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
 
     def check(
-        self, incarnation: int, names: Iterable[str], added: Iterable[TopicIdPartition] = ()
+        self, incarnation: int, names: Iterable[str], added: tuple[TopicIdPartition, ...] = ()
     ) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
         """Check the topics and those of the `added` partitions; return the committed offsets.
 
-        incarnation: 0 before the consumer has joined.
+        Those of deleted topics are left out. incarnation: 0 before the consumer has
+        joined.
         """
-        topics: Topics = yield KnownTopics(
-            tuple(dict.fromkeys((*names, *(partition.topic for partition in added))))
-        )
+        requested = tuple(dict.fromkeys((*names, *(partition.topic for partition in added))))
+        topics: Topics = yield KnownTopics(requested)
+        try:
+            committed = yield from self._fetch(incarnation, topics, added)
+        except Refused as error:
+            if error.code not in UNKNOWN_TOPIC:
+                raise
+            # A topic was deleted or created anew since its metadata was cached.
+            topics = yield ExistingTopics(requested)
+            committed = yield from self._fetch(incarnation, topics, added)
+        refuse_consumer(self._group, committed)
+        return committed
+
+    def _fetch(
+        self, incarnation: int, topics: Topics, added: Iterable[TopicIdPartition]
+    ) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
         # All partitions of the topics, not the assigned ones alone: a claim on one is on the group.
+        # And the assigned ones: a topic may have grown since its metadata was cached.
         partitions = dict.fromkeys(
-            (*added, *(partition for topic in topics for partition in partitions_of(topic)))
+            (
+                *(each for each in added if topics.with_id(each.topic_id) is not None),
+                *(partition for topic in topics for partition in partitions_of(topic)),
+            )
         )
-        committed: Mapping[TopicIdPartition, OffsetAndMetadata] = yield FetchCommitted(
+        committed: dict[TopicIdPartition, OffsetAndMetadata] = yield FetchCommitted(
             tuple(partitions), incarnation
         )
-        refuse_consumer(self._group, committed)
-        return dict(committed)
+        return committed
 
     def check_once_per_epoch(self, view: View, names: Iterable[str]) -> Rule[bool]:
         """Check once for each new epoch, because a member with a sink may have joined.

@@ -48,7 +48,7 @@ class StreamsRecordConsumer(RecordConsumer):
         # As of the last poll: the leader's assignment, the part of it whose partitions are adopted,
         # and the tasks with which `on_tasks` was last called.
         self._assigned_tasks = self.active_tasks = self._listened_tasks = TaskShare()
-        self._last_handled: tuple[TaskShare, Assignment] = (self._assigned_tasks, ())
+        self._last_handled = (self._assigned_tasks, self.changes)
         self.task_by_partition: dict[TopicPartition, TaskId] = {}
         # `on_tasks` has returned with these, so their state is restored
         self._running: tuple[TaskId, ...] = ()
@@ -110,10 +110,10 @@ class StreamsRecordConsumer(RecordConsumer):
         if (
             not self._has_unreported_change
             and self._assigned_tasks is self._last_handled[0]
-            and self.adopted is self._last_handled[1]
+            and self.changes == self._last_handled[1]
         ):
             return
-        self._last_handled = (self._assigned_tasks, self.adopted)
+        self._last_handled = (self._assigned_tasks, self.changes)
         self._has_unreported_change = True
         self.active_tasks = share = self._complete_tasks()
         returned = [

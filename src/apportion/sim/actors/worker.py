@@ -31,15 +31,15 @@ from apportion.sim.actors.requests import (
     committed_with_metadata,
     describe_classic_group,
     describe_consumer_group,
-    fetch_topics,
     list_offsets,
 )
 from apportion.sim.actors.sink import Sink
+from apportion.sim.actors.topic_cache import TopicCache
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
@@ -85,7 +85,7 @@ class Worker(Application):
             self._checkpoints += 1
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
-        self._known = Topics()
+        self._topics_known = TopicCache(self)
         self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
@@ -172,36 +172,8 @@ class Worker(Application):
         """Run the rule: answer each query that it yields, and return its result."""
         return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
 
-    def _name_partitions(self, query: queries.ResolveTopicNames) -> Script:
-        """Return the partitions with topic names, those of deleted topics left out."""
-        unknown = tuple(
-            dict.fromkeys(
-                partition.topic_id
-                for partition in query.partitions
-                if self._known.with_id(partition.topic_id) is None
-            )
-        )
-        if unknown:
-            self._remember((yield from fetch_topics(self, unknown)))
-        topics = (
-            (self._known.with_id(partition.topic_id), partition.partition)
-            for partition in query.partitions
-        )
-        return tuple(
-            sorted(
-                TopicIdPartition(topic.name, topic.id, number)
-                for topic, number in topics
-                if topic is not None
-            )
-        )
-
-    def _fetch_topics(self, names: tuple[str, ...]) -> Script:
-        topics = yield from fetch_topics(self, names)
-        self._remember(topics)
-        return topics
-
     def _fetch_subscribed(self) -> Script:
-        topics = yield from self._fetch_topics(self.topics)
+        topics = yield from self._topics_known.fetch(self.topics)
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
@@ -219,10 +191,6 @@ class Worker(Application):
     def _trace_note(self, note: Note) -> Script:
         self.simulation.write_trace(self.name, note.text)
         return immediately(None)
-
-    def _remember(self, topics: Topics) -> None:
-        for topic in topics:
-            self._known = self._known.adding(topic)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
         """Stop using revoked partitions, then report to the member that they are released.
@@ -260,8 +228,8 @@ ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
         worker.simulation.scenario.session_ms
     ),
     batch_queries.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
-    queries.ExistingTopics: lambda worker, query: worker._fetch_topics(query.names),
-    queries.ResolveTopicNames: lambda worker, query: worker._name_partitions(query),
+    queries.ExistingTopics: lambda worker, query: worker._topics_known.fetch(query.names),
+    queries.ResolveTopicNames: lambda worker, query: worker._topics_known.resolve(query.partitions),
     queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
     queries.FetchCommitted: lambda worker, query: committed_with_metadata(
         worker, query.partitions, query.incarnation
