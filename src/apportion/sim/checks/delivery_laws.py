@@ -120,7 +120,7 @@ class DeliveryChecker:
             tenure = self._tenures.get((owner.name, partition))
             if tenure is None:
                 raise LawBroken(
-                    "commit-while-owner",
+                    "commit-is-delivered",
                     f"{owner.name} commits {offset} for {partition}, which it no longer uses.",
                 )
             if tenure.position is not None and offset != tenure.position:
