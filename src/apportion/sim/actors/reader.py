@@ -160,7 +160,11 @@ class Reader(Application):
 
     def _call_listener(self, query: record_queries.CallListener) -> Script:
         if query.name == "on_revoked" and not self.commits_automatically:
-            yield from self._run(self.rule.commit(self.rule.uncommitted()))
+            # As a careful listener does: the partitions go, whether the commit succeeds or not.
+            try:
+                yield from self._run(self.rule.commit(self.rule.uncommitted()))
+            except (Refused, Unanswerable) as error:
+                self.simulation.write_trace(self.name, f"cannot commit what goes: {error}")
         yield Sleep(self.work_ms(100))
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
