@@ -247,6 +247,20 @@ def docstring_faults(path: str, tree: ast.Module) -> Iterator[str]:
     yield from faults(tree, "")
 
 
+FREE_RELATIVE = re.compile(r"(What|Whatever|Whether|How|Where|Who|Whom|Whose|Which|Why)\b")
+PARAMETER = re.compile(r"[a-z_]+(, [a-z_]+)*: ")
+
+
+def summary_faults(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings that open with a free relative or a parameter, not with a summary."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            summary = (ast.get_docstring(node) or "").partition("\n")[0]
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if FREE_RELATIVE.match(summary) or (is_function and PARAMETER.match(summary)):
+                yield f"{path}: no summary: {summary}"
+
+
 def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     """Functions over the wall, `path::name` -> lines, docstring and decorators not counted."""
     long: dict[str, int] = {}

@@ -28,6 +28,7 @@ from tests.laws import (
     ratchet_faults,
     room_of,
     sources,
+    summary_faults,
     world_faults,
 )
 from tests.name_laws import name_faults, type_names
@@ -56,7 +57,15 @@ def tracked() -> list[str]:
     return [name for name in listed if (ROOT / name).is_file()]
 
 
-LAWS = [floor_faults, world_faults, heavy_faults, order_faults, name_faults, docstring_faults]
+LAWS = [
+    floor_faults,
+    world_faults,
+    heavy_faults,
+    order_faults,
+    name_faults,
+    docstring_faults,
+    summary_faults,
+]
 
 
 def test_no_public_type_name_stands_twice() -> None:
@@ -166,6 +175,10 @@ BITES = [
     (docstring_faults, "coord/x.py", "x = 1"),
     (docstring_faults, "coord/x.py", '"""M."""\ndef f(): ...'),
     (docstring_faults, "coord/x.py", '"""M."""\nclass C:\n    """C."""\n    def f(self): ...'),
+    (summary_faults, "coord/x.py", '"""What a group is."""'),
+    (summary_faults, "coord/x.py", 'class C:\n    """Who leads."""'),
+    (summary_faults, "coord/x.py", 'def f():\n    """Whether it leads."""'),
+    (summary_faults, "coord/x.py", 'def f(a_ms):\n    """a_ms: how long."""'),
 ]
 
 
@@ -200,6 +213,11 @@ PASSES = [
         "def f(a: set[int]): ...\ndef g(a: list[int]):\n    return list(a)",
     ),
     (docstring_faults, "coord/x.py", '"""M."""\ndef _f(): ...\nclass _C:\n    def g(self): ...'),
+    (
+        summary_faults,
+        "coord/x.py",
+        '"""Whole sizes."""\ndef f(a):\n    """Begin.\n\n    a: where."""',
+    ),
 ]
 
 

@@ -97,9 +97,9 @@ class NetworkClient:
         client_id: str = "apportion",
         timeout_ms: int = 30_000,
     ) -> None:
-        """timeout_ms: the default for one request, and for an operation with its retries.
+        """Keep the bootstrap addresses; connect to nothing yet.
 
-        Connects to nothing yet.
+        timeout_ms: the default for one request, and for an operation with its retries.
         """
         self.timeout_ms = timeout_ms
         self._bootstrap = addresses(bootstrap)

@@ -1,4 +1,4 @@
-"""What the members of both group protocols have in common, as a state machine.
+"""The part of a member's state machine that both group protocols share.
 
 A member has one request to its coordinator in flight at a time. Before the first one, and after an
 error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with

@@ -1,4 +1,4 @@
-"""What a broker changes in the header of a producer's batch before it stores it.
+"""Changes that a broker makes to the header of a producer's batch before it stores the batch.
 
 Base offset and leader epoch always; timestamps and compression where the topic's settings demand
 it. The records themselves are not decoded.

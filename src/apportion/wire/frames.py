@@ -59,7 +59,7 @@ class FrameSplitter:
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes of an unfinished frame are kept."""
+        """Return how many bytes of an unfinished frame are kept."""
         return len(self._rest)
 
 

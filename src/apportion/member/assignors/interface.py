@@ -88,7 +88,7 @@ ClusterTopics = Mapping[str, TopicShape]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a member is assigned: partitions, and bytes from the leader's assignor to its own."""
+    """A member's assignment: partitions, and bytes from the leader's assignor to its own."""
 
     partitions: tuple[TopicParts, ...] = ()
     user_data: bytes | None = None

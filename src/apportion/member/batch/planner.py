@@ -59,7 +59,7 @@ TopicIdPartitions = tuple[TopicIdPartition, ...]
 
 
 class ReadLimits(NamedTuple):
-    """How much the next span may read at most.
+    """Limits on the offsets that the next span reads.
 
     offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
     ends: of each partition (availableNow); None: no limit.
@@ -87,7 +87,7 @@ class FinishedBatch(NamedTuple):
 
     @property
     def is_upgrade(self) -> bool:
-        """Whether the query asked its writers, and a sink has fences of the group already."""
+        """Return whether the query asked its writers and a sink has fences of the group."""
         return self.report.has_records and self.span.question_number > 0
 
 
@@ -106,7 +106,10 @@ class BatchPlanner:
         starting: StartingOffsets,
         fail_on_data_loss: bool = True,
     ) -> None:
-        """checkpoint: the id of every span, unless the first `previous` has one."""
+        """Begin without a membership, as in a new process of the query.
+
+        checkpoint: the id of every span, unless the first `previous` has one.
+        """
         self.ends: dict[TopicIdPartition, int] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting

@@ -1,4 +1,4 @@
-"""What `BatchPlanner` asks its membership, the cluster and the query's writers.
+"""Queries of `BatchPlanner` to its membership, to the cluster and to the query's writers.
 
 Each query is a value. The planner is a generator that yields one and is sent the answer, or has an
 exception thrown in; the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.

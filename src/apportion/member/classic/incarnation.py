@@ -51,7 +51,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 class Incarnation:
-    """What a classic member knows and owns in one incarnation.
+    """One incarnation of a classic member: its generation and the partitions it owns.
 
     number: counts the incarnations. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
@@ -98,7 +98,7 @@ class Incarnation:
 
     @property
     def metadata_delay_ms(self) -> int:
-        """How long the next Metadata request waits; 0 while the generation depends on it.
+        """Return the wait before the next Metadata request; 0 while the generation depends on it.
 
         Else metadata.max.age.ms at the most, and less where a change is expected.
         """
@@ -114,7 +114,7 @@ class Incarnation:
 
     @property
     def is_missing_topics(self) -> bool:
-        """Whether an assigned topic or partition is missing in the topic metadata."""
+        """Return whether an assigned topic or partition is missing in the topic metadata."""
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
@@ -384,7 +384,7 @@ class Incarnation:
 
     @property
     def may_rejoin(self) -> bool:
-        """Whether the owner uses nothing that it may not keep while rejoining."""
+        """Return whether the owner uses nothing that it may not keep while rejoining."""
         ownership = self.ownership
         if self.fatal is not None:
             return False

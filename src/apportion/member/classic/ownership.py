@@ -39,7 +39,7 @@ class OwnedPartitions:
 
     @property
     def has_freed_partitions(self) -> bool:
-        """Whether the last JoinGroup claimed partitions that are free by now.
+        """Return whether the last JoinGroup claimed partitions that are free by now.
 
         Other members may wait for them.
         """

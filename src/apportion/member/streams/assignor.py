@@ -135,7 +135,10 @@ class StreamsAssignor:
     def __init__(
         self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
     ) -> None:
-        """incarnation: a function that returns the member's present incarnation."""
+        """Begin without tasks, at the metadata version that release and upgrade.from imply.
+
+        incarnation: a function that returns the member's present incarnation.
+        """
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (

@@ -46,7 +46,7 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
 
 
 class FetchResult:
-    """What the partitions of one Fetch hold now, as its response.
+    """Present records of one Fetch's partitions, as its response.
 
     is_complete: it may be sent without further waiting, because there is enough, or an error.
     """
