@@ -66,7 +66,7 @@ def test_two_in_java_and_one_in_python_count_together(
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_alone(
+def test_a_newer_member_makes_the_group_probe_and_upgrades_when_it_is_alone(
     bootstrap: str,
     streams: Streams,
     python: Callable[..., PythonInstance],

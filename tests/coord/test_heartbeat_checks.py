@@ -333,7 +333,7 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
-def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(
+def test_a_too_early_offset_fetch_is_refused_if_its_version_has_an_error_code(
     version: int,
 ) -> None:
     world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS

@@ -94,7 +94,7 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
     assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
 
 
-def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(
+def test_a_shard_that_fails_on_a_closed_connection_does_not_harm_the_other_shards(
     history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tickets, heard = joining(history, *apart(3)), []

@@ -217,7 +217,7 @@ def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
     assert listed(again, EARLIEST) == (1, -1)
 
 
-def test_readers_lose_nothing_before_the_loss_is_on_the_disk_and_a_waiting_fetch_is_told(
+def test_records_expire_for_readers_once_durable_and_a_waiting_fetch_is_answered(
     kit: "type[Kit]",
 ) -> None:
     play = kit.Play(**OFTEN)

@@ -61,7 +61,7 @@ def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(
+def test_each_row_is_written_once_whatever_other_writers_commit_meanwhile(
     data: st.DataObject,
 ) -> None:
     """No batch starts above the fence, which is what the group's offset promises; anything else may

@@ -113,7 +113,7 @@ def test_offsets_without_a_name_are_looked_for_in_the_table_too(path: str) -> No
     handover.delete_reports(question)
 
 
-def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(
+def test_with_rewind_a_batch_above_the_fence_is_skipped_and_the_source_rewound(
     path: str,
 ) -> None:
     writer = Writer(path, rewind=True)
