@@ -250,7 +250,7 @@ def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
     assert len(j.owned) < 3
 
 
-def test_without_downgrade_policy_classic_members_stay_in_the_consumer_group() -> None:
+def test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group() -> None:
     world = make_world(group_consumer_migration_policy="upgrade")
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)

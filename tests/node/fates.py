@@ -147,7 +147,7 @@ BROKER = {
         "coord/test_heartbeat_checks.py::test_a_full_group_refuses_strangers_first"
     ),
     "group.consumer.migration.policy": (
-        "coord/test_migration.py::test_without_downgrade_policy_classic_members_stay_in_the_consumer_group"
+        "coord/test_migration.py::test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group"
     ),
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
