@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import ConsumerGroupType
 
+from tests.compat.java.history import all_read, quarrels, settled, unexplained_repeats, until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, quarrels, settled, unexplained_repeats, until
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served

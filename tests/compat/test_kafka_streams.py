@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Instance, Streams
 

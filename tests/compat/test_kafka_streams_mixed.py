@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Instance, Streams
-from tests.compat.streams.pythonic import PythonInstance
+from tests.compat.streams.python_instance import PythonInstance
 
 # kafka-python's, of another module
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.program import LEAVES, Instance, Streams
 

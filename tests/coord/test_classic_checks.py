@@ -32,8 +32,15 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records.codec import decode_value
 from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated, subscription
-from tests.coord.coordworld import topics
+from tests.coord.classic_shard_driver import (
+    TOO_LONG,
+    ClassicWorld,
+    Player,
+    ask,
+    seated,
+    subscription,
+)
+from tests.coord.shard_driver import topics
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])

@@ -9,7 +9,7 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated
+from tests.coord.classic_shard_driver import TOO_LONG, ClassicWorld, Player, ask, seated
 
 
 @pytest.mark.parametrize(

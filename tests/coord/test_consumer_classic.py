@@ -21,14 +21,14 @@ from tests.coord.classic_requests import (
     sync,
     world_with_one_consumer,
 )
-from tests.coord.coordworld import topic_id, topics
-from tests.coord.mixedworld import (
+from tests.coord.mixed_shard_driver import (
     REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,
     MixedWorld,
 )
+from tests.coord.shard_driver import topic_id, topics
 
 
 @pytest.fixture

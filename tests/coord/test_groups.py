@@ -22,7 +22,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
-from tests.coord.coordworld import HERE, World, parts, said, topic_id, topics
+from tests.coord.shard_driver import HERE, World, parts, said, topic_id, topics
 
 
 def epochs(world: World) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
-from tests.coord.coordworld import World, parts, through_bytes
+from tests.coord.shard_driver import World, parts, through_bytes
 
 COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,

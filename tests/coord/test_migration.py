@@ -8,9 +8,9 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.coordworld import topics
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_world, settle
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
+from tests.coord.shard_driver import topics
 
 
 @pytest.fixture

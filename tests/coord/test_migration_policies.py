@@ -14,8 +14,8 @@ from apportion.wire.messages.join_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import SESSION_MS, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_world, settle
+from tests.coord.mixed_shard_driver import SESSION_MS, MixedWorld
 
 
 def join(

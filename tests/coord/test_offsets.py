@@ -33,7 +33,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from apportion.wire.records.groups import OffsetCommitValue
-from tests.coord.coordworld import (
+from tests.coord.shard_driver import (
     World,
     compacted,
     picture,

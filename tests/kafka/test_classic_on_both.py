@@ -27,7 +27,7 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.compare import make_pool, side_by_side
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Belief, Side
 from tests.kafka.differential.steps import Fetch, Step
 

@@ -24,7 +24,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.span import topic_id_text
 from apportion.topics import Topic, TopicIdPartition, Topics
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     BEGUN,
     CLAIM,
     ID,

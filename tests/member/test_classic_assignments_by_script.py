@@ -22,7 +22,7 @@ from apportion.member.membership import (
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import SEEN, at, eager, joined, of_t
+from tests.member.classic_messages import SEEN, at, eager, joined, of_t
 
 
 class Foolish(Range):

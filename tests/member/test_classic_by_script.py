@@ -21,7 +21,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     P2,

@@ -28,7 +28,7 @@ from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     PARKED_MS,
     SEEN,

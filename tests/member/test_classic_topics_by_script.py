@@ -26,7 +26,7 @@ from apportion.member.membership import (
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     P2,

@@ -10,7 +10,7 @@ from apportion.member.batch.plan import EARLIEST, StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 
 @pytest.fixture

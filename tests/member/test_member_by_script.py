@@ -25,7 +25,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.member.consumer_words import P0, P1, P2, accepted, at, beat, full, joined, new_member
+from tests.member.consumer_messages import P0, P1, P2, accepted, at, beat, full, joined, new_member
 
 
 def test_a_member_is_patient_by_default() -> None:

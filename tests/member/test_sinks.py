@@ -32,7 +32,7 @@ from apportion.member.batch.sinks import (
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.topics import TopicIdPartition
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHERS = metadata_of(("/lake/other",))
 LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))

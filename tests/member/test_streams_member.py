@@ -17,7 +17,7 @@ from apportion.member.membership import MembershipState, ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
 from apportion.topics import TopicPartition
-from tests.member.streamsworld import StreamsWorld
+from tests.member.simulated_streams_group import StreamsWorld
 
 HALF = [TaskId(1, 0), TaskId(1, 1)]
 ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]

@@ -30,7 +30,7 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.spark.writes import ARROW, Frame, every, stored
+from tests.spark.micro_batches import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
 NUMBERS = count()

@@ -18,7 +18,7 @@ from apportion.member.batch.span import LostOffsets, sorted_span
 from apportion.spark.delta import Writer
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
-from tests.spark.writes import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
+from tests.spark.micro_batches import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 
 
 def test_a_replay_writes_nothing_and_leaves_no_file(path: str) -> None:

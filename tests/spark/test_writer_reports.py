@@ -10,7 +10,7 @@ from apportion.member.batch.span import LostOffsets, Span, sorted_span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.topics import TopicIdPartition
-from tests.spark.writes import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
+from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 
 
 def asking(*ranges: tuple[int, int]) -> Span:

@@ -13,7 +13,7 @@ from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leading import LINES, STATE, lead, lines, subscription, tasks
+from tests.streams.leader_runs import LINES, STATE, lead, lines, subscription, tasks
 
 RESTORING = dict.fromkeys(tasks(0, 1, 2, 3), 3)
 ENDS = {TopicPartition("g-changelog", number): 1_000_000 for number in range(4)}

@@ -26,7 +26,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ALL,
     CLAIM,
     P0,

@@ -17,7 +17,7 @@ from apportion.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.node.topic_play import VERSION, claiming, create, from_crc, produced, stored
+from tests.node.topic_requests import VERSION, claiming, create, from_crc, produced, stored
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play

@@ -34,7 +34,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     PARKED_MS,

@@ -27,7 +27,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
-from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHER = ("/lake/other",)
 OTHERS = metadata_of(OTHER)

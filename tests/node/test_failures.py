@@ -12,7 +12,7 @@ from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Gone, Instant, Tick, Ticket
 from apportion.node.coordinators import Coordinators
-from tests.node.breaking import Fault, LastingFault, begun, commit, join, make, produce
+from tests.node.fault_histories import Fault, LastingFault, begun, commit, join, make, produce
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit

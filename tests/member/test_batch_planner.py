@@ -30,7 +30,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.membership import MembershipState
 from apportion.topics import Topic, Topics
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ALL,
     BEGUN,
     CLAIM,

@@ -18,8 +18,8 @@ from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.node.breaking import Fault, begun
-from tests.node.topic_play import EARLIEST, LATEST, VERSION, create, listed, produced, stored
+from tests.node.fault_histories import Fault, begun
+from tests.node.topic_requests import EARLIEST, LATEST, VERSION, create, listed, produced, stored
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play

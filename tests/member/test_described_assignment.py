@@ -24,7 +24,7 @@ from apportion.member.classic.described import (
 )
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ID,
     P0,
     P1,
