@@ -64,5 +64,5 @@ class BrokerContext:
         )
 
 
-Handler = Callable[[BrokerContext, Arrived, Instant], Answer | None]
+BrokerHandler = Callable[[BrokerContext, Arrived, Instant], Answer | None]
 """Answers a request, or parks it and returns None."""

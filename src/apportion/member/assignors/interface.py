@@ -82,7 +82,7 @@ class TopicShape(NamedTuple):
     racks: tuple[tuple[str, ...], ...] = ()
 
 
-Cluster = Mapping[str, TopicShape]
+ClusterTopics = Mapping[str, TopicShape]
 """The topics that exist, by name."""
 
 
@@ -146,7 +146,7 @@ class Assignor(Protocol):
         return None
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> dict[str, Given] | AssignmentQueries:
         """Return the assignments by member id; a member that is left out is assigned nothing.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import (
-    Cluster,
+    ClusterTopics,
     FollowUp,
     Given,
     MemberFailure,
@@ -213,7 +213,7 @@ class StreamsAssignor:
     # the leader's assignment
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
         """Assign all tasks, as the leader; yield queries to the cluster.
 
