@@ -27,7 +27,6 @@ from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import (
     Action,
     Adopted,
-    Assignment,
     Event,
     Failed,
     FetchMetadata,
@@ -35,6 +34,7 @@ from apportion.member.membership import (
     Leave,
     Left,
     Lost,
+    MemberAssignment,
     MembershipState,
     Offer,
     Polled,
@@ -145,7 +145,7 @@ class GroupMembership:
         before = self.status()
         return self.wait(lambda view: view != before, timeout_ms)
 
-    def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
+    def resolve_names(self, partitions: MemberAssignment) -> tuple[TopicIdPartition, ...]:
         """Return an assignment's partitions with their topics' names, in order.
 
         For the owner of the membership (`Consumer`, or a Spark query): KIP-848 assigns partitions
@@ -362,14 +362,17 @@ class GroupMembership:
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
     def _record(
-        self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = ""
+        self,
+        what: str,
+        incarnation: int,
+        revoked: MemberAssignment,
+        added: MemberAssignment,
+        why: str = "",
     ) -> None:
+        epoch = self._member.view().epoch
+        event = MembershipEvent(now().wall_ms, what, incarnation, epoch, revoked, added, why)
         with self._changed:
-            self._history.append(
-                MembershipEvent(
-                    now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why
-                )
-            )
+            self._history.append(event)
 
     def _publish(self) -> None:
         """Take a snapshot after a step, for the owner's calls, and wake those that wait."""
@@ -386,11 +389,7 @@ class GroupMembership:
             ):
                 revoked = tuple(each for each in before.owned if each not in view.owned)
                 added = tuple(each for each in view.owned if each not in before.owned)
-                self._history.append(
-                    MembershipEvent(
-                        now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added
-                    )
-                )
+                self._record("adopted", view.incarnation, revoked, added)
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:

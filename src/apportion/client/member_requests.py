@@ -41,7 +41,10 @@ class MemberRequests:
         request_timeout_ms: int,
         before_join: Callable[[], None] | None,
     ) -> None:
-        """before_join: see `GroupMembership`."""
+        """Keep the group and the client's cluster; send nothing yet.
+
+        before_join: called before a request to join is sent; see `GroupMembership`.
+        """
         self._cluster = cluster
         self._group_id = group_id
         self._request_timeout_ms = request_timeout_ms

@@ -24,7 +24,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
-Address = tuple[str, int]
+HostAndPort = tuple[str, int]
 CONNECT_TIMEOUT_MS = 5_000
 GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
@@ -57,7 +57,7 @@ class RetryTimer:
         self._pause_s = min(self._pause_s * 2, 1.0)
 
 
-def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
+def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
     # Not any sequence: a str is iterable too, and its characters would be taken for brokers.
     items = (
@@ -97,16 +97,16 @@ class NetworkClient:
         client_id: str = "apportion",
         timeout_ms: int = 30_000,
     ) -> None:
-        """timeout_ms: the default for one request, and for an operation with its retries.
+        """Keep the bootstrap addresses; connect to nothing yet.
 
-        Connects to nothing yet.
+        timeout_ms: the default for one request, and for an operation with its retries.
         """
         self.timeout_ms = timeout_ms
         self._bootstrap = addresses(bootstrap)
         self._client_id = client_id
         self._lock = threading.Lock()
-        self._idle: dict[Address, list[BrokerConnection]] = {}
-        self._nodes: dict[int, Address] = {}
+        self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
+        self._nodes: dict[int, HostAndPort] = {}
         self._coordinators: dict[str, int] = {}
         self._topics = Topics()
         self._leaders: dict[tuple[TopicId, int], Leader] = {}
@@ -160,7 +160,9 @@ class NetworkClient:
 
     # connections
 
-    def _send(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
+    def _send(
+        self, address: HostAndPort, request: Any, timeout_ms: int, version: int | None
+    ) -> Any:
         with self._lock:
             idle = self._idle.setdefault(address, [])
             # The most recently used one: the others may have been closed by the broker's
@@ -188,7 +190,7 @@ class NetworkClient:
         connection.close()
         return response
 
-    def _drop_idle(self, address: Address) -> None:
+    def _drop_idle(self, address: HostAndPort) -> None:
         """Close the idle connections to a broker after one broke: the others are likely broken."""
         with self._lock:
             idle = self._idle.pop(address, [])
@@ -290,7 +292,7 @@ class NetworkClient:
         with self._lock:
             self._leaders.pop((partition.topic_id, partition.partition), None)
 
-    def nodes(self) -> dict[int, Address]:
+    def nodes(self) -> dict[int, HostAndPort]:
         """Fetch and return the addresses of the brokers by node id."""
         self._fetch_metadata(())
         return dict(self._nodes)

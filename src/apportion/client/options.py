@@ -17,7 +17,7 @@ from apportion.topics import TopicPartition, is_topic_name
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
 PROTOCOLS = ("consumer", "classic")
 MOST = 2**31 - 1
-Callback = Callable[[tuple[TopicPartition, ...]], object]
+RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
 
 class MemberOptions(TypedDict, total=False):
@@ -104,17 +104,17 @@ class MemberOptions(TypedDict, total=False):
         ),
     ]
     on_assigned: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting("Called in poll with the partitions that were assigned.", default_words="none"),
     ]
     on_revoked: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
             "Called in poll with the partitions that must go; commit here.", default_words="none"
         ),
     ]
     on_lost: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
             "Called in poll with partitions that are another member's by now.", default_words="none"
         ),

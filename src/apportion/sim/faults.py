@@ -1,4 +1,4 @@
-"""What each kind of fault does to the simulated cluster: one function for each kind, in a table."""
+"""The effect of each kind of fault on the simulated cluster: a table with a function a kind."""
 
 from collections.abc import Callable
 from random import Random

@@ -41,7 +41,7 @@ class NoProcess(RuntimeError):
 
 @dataclass(frozen=True)
 class Draw:
-    """How the scenario of a seed is drawn.
+    """Rules by which the scenario of a seed is drawn.
 
     kinds: the faults to choose from (None: all). sizes: fixed sizes.
     """

@@ -57,7 +57,7 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchAdmission(NamedTuple):
-    """What a batch may write, by the fences of one snapshot of the table.
+    """The rows that a batch may write, by the fences of one snapshot of the table.
 
     windows: the admitted offsets of each partition. fences: by app id, the fences to set in the
     same commit. rewinds: by index of the source, the partitions that the source is to read again

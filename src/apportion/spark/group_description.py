@@ -1,4 +1,4 @@
-"""How a query's group is described by its coordinator, whichever protocol its members speak.
+"""Description of a query's group by its coordinator, whichever protocol its members speak.
 
 The batch planner needs two answers: who is assigned what, to know that a share is complete, and
 which members may read the query's topics, to know whose writers have yet to name their sink. A

@@ -15,8 +15,9 @@ from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
 
-from apportion.store.disk import ROOT, Buffer, Damaged, Disk, DiskError, parent_of
+from apportion.store.disk import ROOT, Damaged, Disk, DiskError, parent_of
 from apportion.store.memory_disk import MemoryDisk
+from apportion.wire.codec import Buffer
 
 __all__ = [
     "OPEN_FILES",

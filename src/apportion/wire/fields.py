@@ -1,4 +1,4 @@
-"""How a message is declared: one class for all its versions.
+"""Declaration of messages: one class for all versions of a message.
 
 `@message` turns an annotated class into a plain slots class with keyword arguments, equality and a
 repr, and keeps the declared fields as `__fields__` for the codec. A field that a version does not

@@ -7,7 +7,7 @@ answer an unknown version of it in version 0, so that the client can choose anot
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, DecodeError
-from apportion.wire.codec import Buffer, Part, read, read_whole, write, write_onto
+from apportion.wire.codec import Buffer, FramePart, read, read_whole, write, write_onto
 from apportion.wire.frames import (
     frame_request,
     frame_response,
@@ -149,9 +149,9 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     )
 
 
-def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
+def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[FramePart]:
     """Encode the broker's response frame with its length; long records are parts of their own."""
-    parts: list[Part] = [b""]
+    parts: list[FramePart] = [b""]
     write_onto(parts, body, version)
     return frame_response(correlation_id, api.has_flexible_response_header(version), parts)
 

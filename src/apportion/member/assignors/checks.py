@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Cluster, Given, Subscription
+from apportion.member.assignors.interface import ClusterTopics, Given, Subscription
 from apportion.topics import TopicPartition
 
 EXPECTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
@@ -56,7 +56,7 @@ def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap,
 
 
 def check_given(
-    cluster: Cluster,
+    cluster: ClusterTopics,
     members: Mapping[str, Subscription],
     answer: Mapping[str, Given],
     *,

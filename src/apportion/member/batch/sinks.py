@@ -29,7 +29,7 @@ class AnotherSink(RuntimeError):
 
 
 class WriterReport(NamedTuple):
-    """What the writers of a query report to its source with a batch (`ReadWriterReport`).
+    """The report of a query's writers to its source on a batch (`ReadWriterReport`).
 
     sinks: what they write to. adopt: the user gives the group to this query
     (delta.Writer(adopt=True)).

@@ -290,7 +290,7 @@ def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
 
 
 class RangeAdmission(NamedTuple):
-    """What a sink may write of one partition's range: the rows in `[lower, to)`.
+    """The rows of one partition's range that a sink may write: those in `[lower, to)`.
 
     fence: the sink's new fence, to be set in the same transaction; None if it stays.
     """

@@ -13,7 +13,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import (
-    Cluster,
+    ClusterTopics,
     FollowUp,
     Given,
     MemberFailure,
@@ -135,7 +135,10 @@ class StreamsAssignor:
     def __init__(
         self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
     ) -> None:
-        """incarnation: a function that returns the member's present incarnation."""
+        """Begin without tasks, at the metadata version that release and upgrade.from imply.
+
+        incarnation: a function that returns the member's present incarnation.
+        """
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
@@ -206,7 +209,7 @@ class StreamsAssignor:
     # the leader's assignment
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
         """Assign all tasks, as the leader; yield queries to the cluster.
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.topics import DEFAULT_COUNT
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.create_partitions import (
@@ -239,7 +239,7 @@ def _grow_topic(
     return CreatePartitionsTopicResult(name=requested.name)
 
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,

@@ -15,7 +15,7 @@ from apportion.node.batch_validation import (
     ValidationBudget,
     validate_batch,
 )
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
@@ -229,4 +229,4 @@ def _error_response(
     )
 
 
-HANDLERS: dict[type, Handler] = {ProduceRequest: produce}
+HANDLERS: dict[type, BrokerHandler] = {ProduceRequest: produce}

@@ -5,7 +5,7 @@ Transactional ids are refused, because there are no transactions.
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
@@ -30,4 +30,4 @@ def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     )
 
 
-HANDLERS: dict[type, Handler] = {InitProducerIdRequest: init_producer_id}
+HANDLERS: dict[type, BrokerHandler] = {InitProducerIdRequest: init_producer_id}

@@ -49,7 +49,7 @@ class TopicAdmin(Client):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return not self._jobs
 
     def create(self, name: str, partitions: int) -> None:

@@ -110,7 +110,7 @@ class Application(Client):
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether the member of this incarnation uses the classic protocol."""
+        """Return whether the member of this incarnation uses the classic protocol."""
         return self.protocol_choice.protocol != CONSUMER
 
     @property

@@ -101,7 +101,7 @@ class BrokerProcess(SimulatedProcess):
 
     @property
     def is_waiting_for_disk(self) -> bool:
-        """Whether a flush is under way, or was refused and will be tried again."""
+        """Return whether a flush is under way, or was refused and will be tried again."""
         return self._is_flushing or self._was_refused
 
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:

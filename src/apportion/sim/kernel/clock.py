@@ -251,7 +251,7 @@ class ScriptRunner:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the script has ended or was cancelled."""
+        """Return whether the script has ended or was cancelled."""
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:

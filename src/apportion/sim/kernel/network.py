@@ -144,7 +144,7 @@ class RequestChannel:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is in flight."""
+        """Return whether a request is in flight."""
         return self._on_answer is not None
 
     def send(

@@ -1,4 +1,4 @@
-"""What is simulated: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
+"""Scenarios: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
 
 A scenario is a value, and the same scenario gives the same history. Sizes come from one random
 stream of the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is

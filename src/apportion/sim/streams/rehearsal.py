@@ -1,4 +1,4 @@
-"""What is rehearsed: a rolling upgrade of a Streams application, simulated before it is done.
+"""A rehearsal: a rolling upgrade of a Streams application, simulated before it is done.
 
 Set by the user of `apportion streams rehearse` or drawn from a seed. `play.py` plays it against the
 simulated broker, in simulated time. A rolling bounce restarts all instances one after the other;
