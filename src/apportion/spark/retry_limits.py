@@ -1,4 +1,4 @@
-"""How long a query retries what fails, and the words for it in its log."""
+"""The time limits of a query's retries, and the words for them in its log."""
 
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
