@@ -73,6 +73,7 @@ class MemberRequests:
             return Unanswered(request.request_id, str(error))
 
     def _find_coordinator(self, request: FindCoordinator) -> Event:
+        """Look up the group's coordinator; before a join also check the group's sink."""
         # The machine asks because the coordinator it knew has moved or does not answer.
         self._cluster.forget_coordinator(request.group_id)
         try:
@@ -125,6 +126,7 @@ class MemberRequests:
         return CoordinatorFound(request.request_id)
 
     def _fetch_metadata(self, request: FetchMetadata) -> Event:
+        """Fetch topic metadata; a failure is an event without an error code."""
         try:
             return MetadataFetched(request.request_id, self._cluster.look_up(request.names))
         except (Disconnected, Refused) as error:

@@ -163,6 +163,10 @@ class NetworkClient:
     def _send(
         self, address: HostAndPort, request: Any, timeout_ms: int, version: int | None
     ) -> Any:
+        """Send one request on an idle connection to the broker, or on a new one.
+
+        A connection whose call has failed is closed; any other one is kept for the next request.
+        """
         with self._lock:
             idle = self._idle.setdefault(address, [])
             # The most recently used one: the others may have been closed by the broker's

@@ -46,6 +46,10 @@ class CodecFunctionBuilder:
     """The source of one codec function while it grows."""
 
     def __init__(self, verb: str, cls: Any, version: int, head: str, names: dict[str, Any]) -> None:
+        """Begin the source of one codec function.
+
+        verb: encode or decode. head: the `def` line. names: the globals that the source uses.
+        """
         self.title = f"{verb} {cls.__name__} v{version}"
         self.version = version
         self.flexible = version >= cls.__flexible__

@@ -209,6 +209,7 @@ def _consumer(member: MemberDescription) -> DescribedConsumer:
     errors: list[str] = []
 
     def decode_or_none(part: str, decode: Callable[[Buffer], V], blob: Buffer) -> V | None:
+        """Decode a part of the member's metadata; note an error and return None if it fails."""
         try:
             return decode(blob)
         except DecodeError as error:
