@@ -112,6 +112,11 @@ class NetworkClient:
         self._leaders: dict[tuple[TopicId, int], Leader] = {}
         self._closed = False
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers that the client was given, as in "a:9092,b:9092"."""
+        return ",".join(f"{host}:{port}" for host, port in self._bootstrap)
+
     def close(self) -> None:
         """Close every idle connection; one in use is closed by its user."""
         with self._lock:

@@ -231,12 +231,16 @@ def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    """Return the sentence for an unknown broker setting, with the nearest name."""
+    """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
-    hint = f"; did you mean {dotted(near[0])}?" if near else "."
-    return f"there is no setting {name!r}{hint}"
+    if not near:
+        return f"there is no setting {name!r}."
+    # As it was written: a keyword argument of EmbeddedBroker cannot have dots.
+    return (
+        f"there is no setting {name!r}; did you mean {dotted(near[0]) if '.' in name else near[0]}?"
+    )
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
