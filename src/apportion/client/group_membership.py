@@ -53,7 +53,7 @@ from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
-SAME_LINE_AFTER_S = 30.0
+SAME_LINE_AFTER_S = 60.0
 # A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
 # same time.
 CLASSIC_CONCURRENT_CALLS = 3
@@ -352,7 +352,7 @@ class GroupMembership:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                self._log(level, text)
+                self._log(level, f"group {self._group}: {text}")
         return None
 
     def _log(self, level: str, text: str) -> None:

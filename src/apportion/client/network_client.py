@@ -112,6 +112,11 @@ class NetworkClient:
         self._leaders: dict[tuple[TopicId, int], Leader] = {}
         self._closed = False
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers that the client was given, as in "a:9092,b:9092"."""
+        return ",".join(f"{host}:{port}" for host, port in self._bootstrap)
+
     def close(self) -> None:
         """Close every idle connection; one in use is closed by its user."""
         with self._lock:
@@ -158,6 +163,10 @@ class NetworkClient:
     def _send(
         self, address: HostAndPort, request: Any, timeout_ms: int, version: int | None
     ) -> Any:
+        """Send one request on an idle connection to the broker, or on a new one.
+
+        A connection whose call has failed is closed; any other one is kept for the next request.
+        """
         with self._lock:
             idle = self._idle.setdefault(address, [])
             # The most recently used one: the others may have been closed by the broker's

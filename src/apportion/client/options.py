@@ -233,6 +233,7 @@ def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool
 
 
 def _check_id(name: str, meaning: str, value: object) -> None:
+    """Refuse an id that is no text or is empty: the group's, the client's or the instance's."""
     if value is None and OPTIONS[name] is None:
         return
     if not isinstance(value, str) or not value.strip():
@@ -243,6 +244,10 @@ def _check_id(name: str, meaning: str, value: object) -> None:
 
 
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Refuse an unknown group protocol, options of the other one, and a slow heartbeat.
+
+    Raises ValueError: heartbeat_interval_ms must be below session_timeout_ms.
+    """
     protocol = chosen["group_protocol"]
     if protocol not in PROTOCOLS:
         raise ValueError(

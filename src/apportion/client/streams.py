@@ -243,6 +243,7 @@ class StreamsConsumer(Consumer):
         return replace(self._assigned_tasks, active=active)
 
     def _call_on_tasks(self, share: TaskShare) -> None:
+        """Call the application's `on_tasks` if the active or standby tasks have changed."""
         before = self._reported_tasks
         if self._on_tasks is not None and (before.active, before.standby) != (
             share.active,
@@ -252,6 +253,10 @@ class StreamsConsumer(Consumer):
         self._reported_tasks = share
 
     def _send_offset_sums(self) -> None:
+        """Report the offset sums of the tasks to the assignor, for the next JoinGroup.
+
+        A running task has the sum RUNNING (-2): it is not behind.
+        """
         self._membership.report(
             TaskOffsetSums(
                 self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation

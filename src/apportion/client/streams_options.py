@@ -119,6 +119,7 @@ class Rule(NamedTuple):
 
 
 def _whole_number(name: str) -> Rule:
+    """Return the rule of a StreamsConsumer option: a whole number in its declared bounds."""
     setting = declared(StreamsOptions)[name]
     return Rule(
         lambda value: type(value) is int and bounds_fault_or_none(setting, value) is None,

@@ -85,6 +85,10 @@ class MemberMachine(ABC, Generic[S]):
         return actions
 
     def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
+        """Apply an event to the member's state, and add the actions that follow.
+
+        A response to any request but the one in flight is ignored.
+        """
         in_flight = self._in_flight
         match event:
             case Subscribe(topics):

@@ -95,6 +95,10 @@ class BudgetExceeded(Refused):
     """
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
+        """Create the error. what: the size of the batch, for the text.
+
+        is_alone: the batch alone exceeds the whole budget of a Produce request.
+        """
         code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
         beside = "" if is_alone else ", beside the other batches of the request"
         super().__init__(

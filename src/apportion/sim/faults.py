@@ -89,6 +89,8 @@ def _slow(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
+    """Return the fault that cuts an application's link in these directions for a while."""
+
     def cut(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
         link = cluster.application(fault.target).link
         for way in ways:

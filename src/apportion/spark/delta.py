@@ -322,6 +322,7 @@ class Writer:
             ).start()
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickle, without notes on the batches of this process."""
         return {
             **self.__dict__,
             "_checked_runs": set(),

@@ -277,6 +277,7 @@ def _refuse_unknown(name: str) -> NoReturn:
 
 
 def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
+    """Return an option that the source needs; raise OptionError if it is missing or empty."""
     value = (options.get(name) or "").strip()
     if not value:
         raise OptionError(
@@ -305,6 +306,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
 
 
 def _parse_bootstrap(value: str) -> str:
+    """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
     for address in value.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
@@ -316,6 +318,7 @@ def _parse_bootstrap(value: str) -> str:
 
 
 def _parse_topics(value: str) -> tuple[str, ...]:
+    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
     names = [name.strip() for name in value.split(",")]
     if not all(names):
         raise OptionError(
@@ -326,6 +329,7 @@ def _parse_topics(value: str) -> tuple[str, ...]:
 
 
 def _parse_positive(options: Mapping[str, str], name: str) -> int | None:
+    """Return a whole number above 0, None if the option is not given, else raise OptionError."""
     value = options.get(name.lower())
     if value is None:
         return None
@@ -340,6 +344,7 @@ def _parse_milliseconds(options: Mapping[str, str], name: str) -> int:
 
 
 def _parse_boolean(options: Mapping[str, str], name: str) -> bool:
+    """Return a true or false option, or its default; raise OptionError for another value."""
     value = options.get(name.lower(), str(DEFAULTS[name])).strip().lower()
     if value not in ("true", "false"):
         raise OptionError(f"option {name} is {value!r}: give true or false.")

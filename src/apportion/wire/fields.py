@@ -152,6 +152,7 @@ def message(
     """
 
     def declare(cls: Any) -> Any:
+        """Return the message class made from the annotated one."""
         fields = tuple(
             _with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls)
         )

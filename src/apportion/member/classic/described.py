@@ -51,6 +51,10 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
 
 
 def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> MemberAssignment:
+    """Return a described member's assignment; () if it cannot be decoded.
+
+    Topics that do not exist any more are left out.
+    """
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:

@@ -95,6 +95,10 @@ class StreamsSettings:
     probing_interval_ms: int = 600_000
 
     def __post_init__(self) -> None:
+        """Check release, upgrade.from, process id and application.server.
+
+        Raises ValueError.
+        """
         initial_metadata_version(self.release, self.upgrade_from)
         if len(self.process_id) != 16:
             raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")

@@ -321,6 +321,7 @@ def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
 
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:
+    """Return the owner of each unit (a numbered partition) by the members' targets."""
     return {
         unit: name
         for name, member in group.saved.members.items()

@@ -269,6 +269,7 @@ class ScriptRunner:
             script.close()
 
     def _next(self, step: Callable[[Any], Any], value: Any) -> None:
+        """Run the script to its next effect and start that; note the end of the script."""
         # Before the effect starts, which may resume the script at once.
         self._turn += 1
         try:

@@ -138,6 +138,7 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check sizes, timeouts, names and faults; raise ScenarioRefused."""
         for name in MINIMUM:
             if not isinstance(getattr(self, name), int):
                 raise ScenarioRefused(

@@ -63,6 +63,7 @@ class Rehearsal:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the sizes and names of the rehearsal; raise RehearsalRefused."""
         try:
             steps = self.instances * len(self.upgrade.bounces)
         except ValueError as error:
