@@ -40,6 +40,7 @@ APPEND_TIME = "node/test_append_time.py::"
 RETENTION = "node/test_retention.py::"
 BOUNDS = f"{VALIDATION}test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker"
 ONE_BROKER = "there is one broker"
+FILES_GO = f"{RETENTION}test_the_files_leave_the_disk_and_the_log_goes_on"
 NO_COMPACTION = "compaction is a promise about what is still there, and everything is"
 
 TOPIC: dict[str, Any] = {
@@ -99,7 +100,7 @@ TOPIC: dict[str, Any] = {
     "retention.bytes": Obeyed(
         f"{RETENTION}test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be"
     ),
-    "retention.ms": Obeyed(f"{RETENTION}test_the_files_leave_the_disk_and_the_log_goes_on"),
+    "retention.ms": Obeyed(FILES_GO),
     "segment.bytes": Obeyed(
         "node/test_delete_records.py::test_the_settings_of_a_topic_say_how_large_its_files_grow"
     ),
@@ -165,7 +166,7 @@ BROKER = {
     "log.message.timestamp.before.max.ms": BOUNDS,
     "log.message.timestamp.type": f"{APPEND_TIME}test_the_brokers_setting_is_the_default_of_topics",
     "log.retention.bytes": f"{RETENTION}test_the_brokers_size_holds_for_topics_without_one",
-    "log.retention.check.interval.ms": f"{RETENTION}test_the_files_leave_the_disk_and_the_log_goes_on",
+    "log.retention.check.interval.ms": FILES_GO,
     "log.retention.hours": EXPIRES,
     "log.retention.minutes": EXPIRES,
     "log.retention.ms": EXPIRES,
