@@ -44,10 +44,12 @@ class Group:
         self.generation += 1
         rows = []
         for name in names:
-            said = ConsumerProtocolSubscription.decode(
+            subscription = ConsumerProtocolSubscription.decode(
                 self.member(name)[0].metadata([TOPIC]).encode()
             )
-            rows.append(SimpleNamespace(member_id=name, group_instance_id=None, metadata=said))
+            rows.append(
+                SimpleNamespace(member_id=name, group_instance_id=None, metadata=subscription)
+            )
         answers = self.member(names[0])[0].assign(Cluster(), rows)
         given = {
             name: ConsumerProtocolAssignment.decode(answer.encode())
@@ -114,15 +116,15 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 def test_the_subscription_says_what_is_owned_and_since_when() -> None:
     group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
-    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
+    subscription = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
 
 
 def test_the_clients_own_assignor_does_not_say_since_when() -> None:
     group = Group(CooperativeStickyAssignor)
     group.round("a")
-    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
+    subscription = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
 
 
 def test_a_member_that_lost_its_place_claims_nothing() -> None:
@@ -130,8 +132,8 @@ def test_a_member_that_lost_its_place_claims_nothing() -> None:
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = decode_subscription(assignor.metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((), -1)
+    subscription = decode_subscription(assignor.metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((), -1)
 
 
 @pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])

@@ -15,13 +15,15 @@ from apportion.assign.subscriptions import Subscriptions
 
 
 def vectors(
-    said: list[tuple[int, list[int]]], sizes: list[int], wants: list[list[int]]
+    owned_by_member: list[tuple[int, list[int]]], sizes: list[int], wants: list[list[int]]
 ) -> tuple[OwnershipClaims, npt.NDArray[Any], Subscriptions]:
-    """(claims, starts, subscriptions). said: of each member (generation, partitions)."""
-    ends = np.cumsum([0, *(len(partitions) for _, partitions in said)]).astype(np.int32)
-    claimed = np.array([partition for _, partitions in said for partition in partitions], np.int32)
+    """(claims, starts, subscriptions). owned_by_member: generation and partitions of each."""
+    ends = np.cumsum([0, *(len(partitions) for _, partitions in owned_by_member)]).astype(np.int32)
+    claimed = np.array(
+        [partition for _, partitions in owned_by_member for partition in partitions], np.int32
+    )
     claims = OwnershipClaims(
-        ends, claimed, np.array([generation for generation, _ in said], np.int32)
+        ends, claimed, np.array([generation for generation, _ in owned_by_member], np.int32)
     )
     return claims, np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
 
@@ -47,8 +49,8 @@ def groups(draw: st.DrawFn) -> tuple[list[tuple[int, list[int]]], list[int], lis
     same = draw(st.booleans())
     wants = [draw(topics)] * members if same else [draw(topics) for _ in range(members)]
     partitions = st.lists(st.integers(0, sum(sizes) - 1), max_size=6) if sum(sizes) else st.just([])
-    said = [(draw(st.integers(-1, 3)), draw(partitions)) for _ in range(members)]
-    return said, sizes, wants
+    owned_by_member = [(draw(st.integers(-1, 3)), draw(partitions)) for _ in range(members)]
+    return owned_by_member, sizes, wants
 
 
 @settings(max_examples=300, deadline=None)

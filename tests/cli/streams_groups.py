@@ -75,9 +75,9 @@ def group(
     with ThreadPoolExecutor() as threads:
         asked = [
             threads.submit(
-                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more
+                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", metadata, **more
             )
-            for number, (client, said, _) in enumerate(each)
+            for number, (client, metadata, _) in enumerate(each)
         ]
         joined = [each.result() for each in asked]
     ids = [each.member_id for each in joined]

@@ -262,7 +262,7 @@ def test_a_seed_that_holds_has_nothing_to_shrink(capsys: pytest.CaptureFixture[s
 def test_every_size_that_can_be_said_has_its_option_and_its_words(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = {
+    sizes = {
         **dict.fromkeys(
             [
                 "workers",
@@ -287,16 +287,16 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
         "protocol": "mixed",
         "encodes": True,
     }
-    assert {"duration_ms" if name == "seconds" else name for name in said} == set(SETTABLE)
-    command = SimOptions(seed=8, sizes=said).command(8)
+    assert {"duration_ms" if name == "seconds" else name for name in sizes} == set(SETTABLE)
+    command = SimOptions(seed=8, sizes=sizes).command(8)
     result = CliRunner().invoke(app, [*command.split()[1:], "--json"])
     told = json.loads(result.output)
     assert (result.exit_code, sorted(told["command"].split(" --"))) == (
         0,
         sorted(command.split(" --")),
     )
-    del said["seconds"]
-    assert {name: told["scenario"][name] for name in said} == said
+    del sizes["seconds"]
+    assert {name: told["scenario"][name] for name in sizes} == sizes
     assert (
         SimOptions(seed=8, sizes={"encodes": False}).command(8)
         == "apportion sim --seed 8 --no-encodes"

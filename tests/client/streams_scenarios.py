@@ -146,7 +146,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap: str, applic
     lost.close()
 
 
-def said(cluster: Cluster, application: str) -> Any:
+def described(cluster: Cluster, application: str) -> Any:
     """What every instance said of tasks when it joined the present generation, by its endpoint;
     None unless the group is stable.
     """
@@ -174,7 +174,7 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
 
     def told() -> dict[TaskId, int]:
         patience = time.monotonic() + PATIENT_S
-        while (now := said(cluster, application)) is None:
+        while (now := described(cluster, application)) is None:
             assert time.monotonic() < patience
         result: dict[TaskId, int] = now[""]
         return result
@@ -204,8 +204,8 @@ def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running
     second = instance(application_server="second:1")
     until(lambda: shared(first, second), first, second)
     runs, gone = dict.fromkeys(first.tasks.active, RUNNING), dict.fromkeys(second.tasks.active, 5)
-    until(lambda: said(cluster, application) is not None, first, second)
-    assert said(cluster, application)["first:1"] == gone | runs
+    until(lambda: described(cluster, application) is not None, first, second)
+    assert described(cluster, application)["first:1"] == gone | runs
 
 
 def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(

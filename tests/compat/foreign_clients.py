@@ -60,7 +60,7 @@ class Stage:
         fallen = [each for each in self.clients if each.fell]
         assert not fallen, f"{fallen[0].name} ended by itself:\n{fallen[0].complaints()}"
         assert came, f"still not: {what}\n" + "\n".join(
-            f"{each.name}: {each.said[-5:]}" for each in self.clients
+            f"{each.name}: {each.messages[-5:]}" for each in self.clients
         )
         return time.monotonic() - start
 
@@ -76,7 +76,7 @@ class Client:
 
     def __init__(self, stage: Stage, command: list[str], name: str) -> None:
         self.stage, self.name = stage, name
-        self.said: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.fell = False
         self.dismissed = False
         self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
@@ -95,7 +95,7 @@ class Client:
     def listen(self) -> None:
         for line in self.process.stdout:
             with self.stage.heard:
-                self.said.append(json.loads(line))
+                self.messages.append(json.loads(line))
                 self.stage.heard.notify_all()
         with self.stage.heard:
             self.fell = not self.dismissed
@@ -106,7 +106,7 @@ class Client:
 
     def heard(self, fact: str) -> list[Any]:
         """Everything it has said of one kind, in order."""
-        return [each[fact] for each in self.said if fact in each]
+        return [each[fact] for each in self.messages if fact in each]
 
     def owned(self) -> list[int]:
         return next(iter(self.heard("owned")[-1:]), [])

@@ -89,7 +89,8 @@ class Player:
 
     def joining(self, group_id: str = "g") -> JoinGroupRequest:
         protocols = tuple(
-            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in self.protocols
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in self.protocols
         )
         return JoinGroupRequest(
             group_id=group_id,
@@ -105,8 +106,8 @@ class Player:
         self, assignments: Sequence[tuple[str, bytes | memoryview]] = ()
     ) -> SyncGroupRequest:
         given = tuple(
-            SyncGroupRequestAssignment(member_id=member_id, assignment=said)
-            for member_id, said in assignments
+            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+            for member_id, assignment in assignments
         )
         return SyncGroupRequest(
             group_id="g",

@@ -290,7 +290,7 @@ class ClassicClient:
         return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
     def join_request(self) -> JoinGroupRequest:
-        self.said = self.wishes
+        self.sent_topics = self.wishes
         return JoinGroupRequest(
             group_id="g",
             session_timeout_ms=SESSION_MS,
@@ -332,7 +332,7 @@ class ClassicClient:
 
     def assign(self, members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]:
         """The assignment that this leader makes, as bytes by member."""
-        said = {
+        decoded = {
             each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1]
             for each in members
         }
@@ -343,7 +343,7 @@ class ClassicClient:
                 owned=from_wire(value.owned_partitions),
                 generation=value.generation_id,
             )
-            for who, value in said.items()
+            for who, value in decoded.items()
         }
         given = CooperativeSticky().assign(self.cluster(), subscriptions)
         return {
@@ -363,7 +363,7 @@ class ClassicClient:
         revoked = self.owned - told
         self.owned = told
         self.next = (
-            "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"
+            "join" if (revoked and not self.is_eager) or self.sent_topics != self.wishes else "beat"
         )
 
     def hear_code(self, code: int) -> None:

@@ -126,7 +126,10 @@ class Story:
                 self.ask(
                     player.name,
                     player.syncing(
-                        [(known.get(name, name), said.encode()) for name, _, said in shares]
+                        [
+                            (known.get(name, name), assignment.encode())
+                            for name, _, assignment in shares
+                        ]
                     ),
                     5,
                 )
@@ -152,8 +155,8 @@ class Story:
             word, *wishes = wishes
             if word == "speaking":
                 player.protocols = tuple(
-                    (name, said.encode())
-                    for name, _, said in (wish.partition(":") for wish in wishes)
+                    (name, metadata.encode())
+                    for name, _, metadata in (wish.partition(":") for wish in wishes)
                 )
                 return
             value, *wishes = wishes
@@ -293,12 +296,12 @@ class Story:
             f"{group.protocol_data or 'none'}"
         ]
         for each in group.members:
-            said, has = (
+            metadata, has = (
                 bytes(each.member_metadata).decode() or "nothing",
                 bytes(each.member_assignment).decode() or "nothing",
             )
             lines.append(
-                f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}"
+                f"  {self.called(each.member_id)} of {each.client_id} said {metadata}, has {has}"
             )
         return lines
 

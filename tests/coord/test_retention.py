@@ -135,7 +135,7 @@ def test_a_group_without_members_stays_as_long_as_one_of_its_offsets() -> None:
 
 def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> CoordinatorRecord:
     """The record of a classic group; each member is what it says."""
-    said = tuple(
+    described = tuple(
         MemberMetadata(
             member_id=f"m{number}",
             group_instance_id=None,
@@ -148,14 +148,14 @@ def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> 
         )
         for number, subscription in enumerate(members)
     )
-    leader = said[0].member_id if said else None
+    leader = described[0].member_id if described else None
     value = GroupMetadataValue(
         protocol_type=protocol_type,
         generation=3,
-        protocol="range" if said else None,
+        protocol="range" if described else None,
         leader=leader,
         current_state_timestamp=state_ms,
-        members=said,
+        members=described,
     )
     return records.classic_group("g", value)
 

@@ -27,7 +27,7 @@ from apportion.wire.records.groups import (
     RecordTopicPartitions,
 )
 from tests.coord.scripted import check
-from tests.coord.shard_driver import World, parts, said, topic_id, topics
+from tests.coord.shard_driver import World, member_metadata, parts, topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -105,7 +105,7 @@ class Story:
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )
             log += [
-                records.member_metadata("g", member, said(rebalance_timeout_ms=20_000)),
+                records.member_metadata("g", member, member_metadata(rebalance_timeout_ms=20_000)),
                 records.target_assignment(
                     "g", member, [(part.topic_id, part.partitions) for part in has]
                 ),

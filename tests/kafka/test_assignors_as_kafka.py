@@ -73,18 +73,18 @@ def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(
         random = Random(seed)
         history = History("sticky", random, alike=alike)
         for generation in range(1, GENERATIONS):
-            said = history.says()
+            subscriptions = history.says()
             ours: Any
             ours, theirs = (
-                CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, said),
-                java.assign("sticky", history.cluster, blobs(said)),
+                CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, subscriptions),
+                java.assign("sticky", history.cluster, blobs(subscriptions)),
             )
             assert (
                 sorted(owners(ours))
                 == sorted(owners(theirs))
-                == sorted(wanted(history.cluster, said))
+                == sorted(wanted(history.cluster, subscriptions))
             )
-            assert_no_worse(ours, theirs, rightful(said), alike)
+            assert_no_worse(ours, theirs, rightful(subscriptions), alike)
             history.adopts(
                 random.choice((ours, theirs)), generation
             )  # a group whose leader is now of the one kind, now of the other
@@ -100,10 +100,12 @@ def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(
         random = Random(seed)
         history = History("cooperative-sticky", random, alike=alike)
         for generation in range(1, GENERATIONS):
-            said = history.says()
-            ours = rounds(CLIENT_ASSIGNORS["cooperative-sticky"]().assign, history.cluster, said)
-            theirs = rounds(partial(in_java, java), history.cluster, said)
-            before = rightful(said)
+            subscriptions = history.says()
+            ours = rounds(
+                CLIENT_ASSIGNORS["cooperative-sticky"]().assign, history.cluster, subscriptions
+            )
+            theirs = rounds(partial(in_java, java), history.cluster, subscriptions)
+            before = rightful(subscriptions)
             assert len(ours) <= 2
             assert not given_too_early(before, ours[0])
             # to a member that was cut off and claims it by an old generation
@@ -142,27 +144,27 @@ def assert_no_worse(
 
 
 def in_java(
-    java: Oracle, cluster: dict[str, TopicShape], said: dict[str, Subscription]
+    java: Oracle, cluster: dict[str, TopicShape], subscriptions: dict[str, Subscription]
 ) -> dict[str, Given]:
     """What Java's cooperative-sticky gives."""
-    return java.assign("cooperative-sticky", cluster, blobs(said))
+    return java.assign("cooperative-sticky", cluster, blobs(subscriptions))
 
 
 def rounds(
     assign: Callable[[dict[str, TopicShape], dict[str, Subscription]], Any],
     cluster: dict[str, TopicShape],
-    said: dict[str, Subscription],
+    subscriptions: dict[str, Subscription],
 ) -> list[dict[str, Given]]:
     """What `assign` gives from round to round until everything that is wanted is somebody's."""
-    given = [assign(cluster, said)]
-    while sorted(owners(given[-1])) != sorted(wanted(cluster, said)):
+    given = [assign(cluster, subscriptions)]
+    while sorted(owners(given[-1])) != sorted(wanted(cluster, subscriptions)):
         assert len(given) < 4, "it does not come to rest"
         generation = 100 + len(given)
-        said = {
+        subscriptions = {
             name: replace(each, owned=given[-1][name].partitions, generation=generation)
-            for name, each in said.items()
+            for name, each in subscriptions.items()
         }
-        given.append(assign(cluster, said))
+        given.append(assign(cluster, subscriptions))
     return given
 
 
@@ -172,14 +174,16 @@ SAID = Subscription(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "subscription",
     [SAID, Subscription(()), Subscription(("t",)), replace(SAID, user_data=None, rack_id=None)],
 )
 @pytest.mark.parametrize("version", range(4))
 def test_subscriptions_are_read_and_written_as_java_does(
-    java: Oracle, said: Subscription, version: int
+    java: Oracle, subscription: Subscription, version: int
 ) -> None:
-    assert java.said(said, version) == encode_subscription(said, version)
+    assert java.subscription_bytes(subscription, version) == encode_subscription(
+        subscription, version
+    )
 
 
 def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java: Oracle) -> None:
@@ -227,12 +231,14 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
     java: Oracle, name: str
 ) -> None:
     cluster = {"t": TopicShape(12), "u": TopicShape(6)}
-    said = {member: Subscription(("t", "u")) for member in "abc"}
-    first = java.assign(name, cluster, blobs(said))
+    subscriptions = {member: Subscription(("t", "u")) for member in "abc"}
+    first = java.assign(name, cluster, blobs(subscriptions))
     heard = {}
     for member, given in first.items():
         told = Subscription(("t", "u"), java.told(name, 3, given), given.partitions, 3)
-        heard[member] = decode_subscription(java.said(told, 3))  # as Java's members say it
+        heard[member] = decode_subscription(
+            java.subscription_bytes(told, 3)
+        )  # as Java's members say it
         assert heard[member] == told
     ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, heard)
     assert owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(heard)))
@@ -241,7 +247,7 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
 def test_a_member_of_an_older_version_is_believed_by_its_user_data(java: Oracle) -> None:
     given = Given((TopicParts("t", (2, 3)),))
     old = decode_subscription(
-        java.said(
+        java.subscription_bytes(
             Subscription(("t",), java.told("cooperative-sticky", 9, given), given.partitions), 1
         )
     )

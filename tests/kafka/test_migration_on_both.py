@@ -68,7 +68,7 @@ def join(
     generation: int = -1,
     instance_id: str | None = None,
 ) -> Any:
-    said = ConsumerProtocolSubscription(
+    subscription = ConsumerProtocolSubscription(
         topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation
     )
     request = JoinGroupRequest(
@@ -78,7 +78,9 @@ def join(
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(said)),),
+        protocols=(
+            JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(subscription)),
+        ),
     )
     return side.call(request, 9)
 

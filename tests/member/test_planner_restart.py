@@ -284,10 +284,10 @@ def test_fewer_tables_are_an_adoption_that_is_logged(there: Surroundings) -> Non
     there.told = WriterReport(("/lake/t",), adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert there.attempt(mine.plan_next(question, None)).sinks == ("/lake/t",)
-    said = (
+    note = (
         "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
     )
-    assert Note("warning", said) in there.asked
+    assert Note("warning", note) in there.asked
 
 
 def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(

@@ -181,8 +181,8 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there: Surround
     there.told = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
     there.attempt(mine.plan_next(asking, None))
-    said = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
-    assert there.asked[3] == Note("warning", said)
+    note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
+    assert there.asked[3] == Note("warning", note)
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(

@@ -125,9 +125,9 @@ def a_fetch_of_a_commit_before_the_flush() -> Any:
 
 def what_is_acknowledged_before_it_is_adopted() -> Any:
     def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
-        said = Assignment(topic_partitions=to_wire(assigned))
+        assignment = Assignment(topic_partitions=to_wire(assigned))
         return ConsumerGroupHeartbeatResponse(
-            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said
+            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=assignment
         )
 
     member = ConsumerMember(ConsumerSettings(group_id="g", member_id="m"))

@@ -203,11 +203,11 @@ class Application:
             f"{self.group} is stable",
         )
         found = {}
-        said: Any
+        subscription: Any
         for member in asked[-1].members:
-            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
+            subscription, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
             name = member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]
-            found[name] = int.from_bytes(said.user_data[:4], "big")
+            found[name] = int.from_bytes(subscription.user_data[:4], "big")
         return found
 
     def _described(self) -> Any:

@@ -60,9 +60,9 @@ class Oracle:
         _, data = self._heard()
         return None if data == "-" else bytes.fromhex(data)
 
-    def said(self, said: Subscription, version: int) -> bytes:
+    def subscription_bytes(self, subscription: Subscription, version: int) -> bytes:
         """The subscription, said by us, read by Java, and said by Java in that version."""
-        self._ask(f"say {version} {encode_subscription(said).hex()}")
+        self._ask(f"say {version} {encode_subscription(subscription).hex()}")
         return bytes.fromhex(self._heard()[1])
 
     def _ask(self, line: str) -> None:

@@ -98,9 +98,9 @@ class ClassicAuthor:
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
         self.seen |= {
-            said["code"]
-            for said in (answer, *late.values())
-            if isinstance(said, dict) and "code" in said
+            response["code"]
+            for response in (answer, *late.values())
+            if isinstance(response, dict) and "code" in response
         }
         for letter, told in late.items():
             self._answered(self.actors[letter], told)

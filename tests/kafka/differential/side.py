@@ -130,12 +130,12 @@ class Side:
                 return letter
         return member_id
 
-    def id_of(self, letter: str, said: str | None) -> str:
+    def id_of(self, letter: str, member_id: str | None) -> str:
         """What a step says as its member's id: None is the newest one that the letter has, a label
         stands for an id.
         """
-        if said is not None:
-            return self.ids.get(said, said)
+        if member_id is not None:
+            return self.ids.get(member_id, member_id)
         labels = [label for label in self.ids if label.startswith(letter)]
         return self.ids[labels[-1]] if labels else ""
 

@@ -48,9 +48,9 @@ class Oracle:
         heard = self._ask(write=in_json(info))
         return bytes.fromhex(heard["bytes"]), bytes.fromhex(heard["ordered"])
 
-    def read(self, kind: str, said: bytes) -> SubscriptionInfo | AssignmentInfo:
+    def read(self, kind: str, data: bytes) -> SubscriptionInfo | AssignmentInfo:
         """What Java reads in these bytes of a "subscription" or an "assignment". Raises Refusal."""
-        return out_of_json(self._ask(read=kind, bytes=said.hex())["value"])
+        return out_of_json(self._ask(read=kind, bytes=data.hex())["value"])
 
     def _ask(self, **ask: Any) -> dict[str, Any]:
         assert self._process.stdin
