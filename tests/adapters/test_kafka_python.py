@@ -101,12 +101,12 @@ def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_pl
     shares = group.round("a", "b")
     assignor, coordinator = group.member("a")
     assert assignor.supported_protocols() == [RebalanceProtocol.EAGER]
-    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
-    had = [(part.topic, tuple(part.partitions)) for part in told.topic_partitions]
-    assert (had, told.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
+    user_data = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
+    had = [(part.topic, tuple(part.partitions)) for part in user_data.topic_partitions]
+    assert (had, user_data.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
     coordinator.generation = -1
-    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
-    assert (told.topic_partitions, told.generation) == ((), -1)
+    user_data = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
+    assert (user_data.topic_partitions, user_data.generation) == ((), -1)
 
 
 def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones() -> None:

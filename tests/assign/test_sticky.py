@@ -65,12 +65,14 @@ def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
     assert counts(owner, starts) == counts(fair, starts)
     moved = fair != held.owner
     assert (owner[~moved] == held.owner[~moved]).all()
-    wish, seat = (
+    former, fairly_owned = (
         list(zip(topics_of(starts)[moved], side[moved], strict=True))
         for side in (held.former_owner, fair)
     )
     assert (moved & (owner == held.former_owner) & (owner >= 0)).sum() == sum(
-        min(wish.count(pair), seat.count(pair)) for pair in dict.fromkeys(wish) if pair[1] >= 0
+        min(former.count(pair), fairly_owned.count(pair))
+        for pair in dict.fromkeys(former)
+        if pair[1] >= 0
     )
 
 
@@ -130,7 +132,7 @@ def test_what_goes_home_goes_home_topic_by_topic() -> None:
         [(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3
     )
     assert uniform(resolve_claims(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
-    # nobody's wish of one topic is met with the other
+    # no partition of one topic stands in for one of the other
     assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]
 
 

@@ -83,8 +83,8 @@ def group(
     ids = [each.member_id for each in joined]
     assert {each.generation_id for each in joined} == {1}
     given = tuple(
-        SyncGroupRequestAssignment(member_id=member, assignment=told)
-        for member, (_, _, told) in zip(ids, each, strict=True)
+        SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+        for member, (_, _, assignment) in zip(ids, each, strict=True)
     )
     sync = SyncGroupRequest(
         group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given

@@ -235,7 +235,7 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
 ) -> None:
     cluster = Cluster(bootstrap, client_id="reader")
     member_id = classic(cluster, group_id, protocol_type, assignment)
-    told = json.loads(
+    report = json.loads(
         CliRunner()
         .invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap])
         .stdout
@@ -246,8 +246,8 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
     )
     cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
     cluster.close()
-    host = told["members"][0].pop("host")
-    assert told == {
+    host = report["members"][0].pop("host")
+    assert report == {
         "group": group_id,
         "type": "classic",
         "state": "Stable",
@@ -302,11 +302,11 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
         coordinator="m",
     )
     cluster.close()
-    told = json.loads(described.stdout)["members"]
+    members = json.loads(described.stdout)["members"]
     assert code == 0
-    assert sorted((each["member"], each["protocol"], each["instance"]) for each in told) == sorted(
-        [(old, "classic", "seat-7"), ("new", "consumer", None)]
-    )
+    assert sorted(
+        (each["member"], each["protocol"], each["instance"]) for each in members
+    ) == sorted([(old, "classic", "seat-7"), ("new", "consumer", None)])
     assert ["member", "instance", "client", "host", "protocol", "epoch", "owns"] in lines
     rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
     assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}

@@ -83,16 +83,16 @@ def test_the_steps_fit_into_a_terminal_of_80_columns(way: list[str], rows: int) 
 
 def test_instances_have_as_many_threads_as_they_shall() -> None:
     _, out, _ = run("--from", "2.4", "--to", "4.0", "--instances", "2", "--threads", "3", "--json")
-    told = json.loads(out)
-    assert (told["held"], told["world"]["threads"]) == (True, 3)
+    report = json.loads(out)
+    assert (report["held"], report["world"]["threads"]) == (True, 3)
 
 
 def test_as_json_it_has_the_plan_and_every_step() -> None:
     code, out, _ = run("--from", "1.1", "--to", "4.0", "--instances", "2", "--json")
-    told = json.loads(out)
+    report = json.loads(out)
     assert code == 0
     assert {
-        name: told[name]
+        name: report[name]
         for name in (
             "held",
             "bounces",
@@ -114,14 +114,14 @@ def test_as_json_it_has_the_plan_and_every_step() -> None:
         "version_before": 2,
         "final_version": 11,
     }
-    assert [(step["step"], step["release"], step["version"]) for step in told["steps"]] == [
+    assert [(step["step"], step["release"], step["version"]) for step in report["steps"]] == [
         (1, "3.9", 2),
         (2, "3.9", 2),
         (3, "4.0", 2),
         (4, "4.0", 11),
     ]
-    assert 0 < told["longest_unowned_ms"] <= 18_000
-    assert (told["died"], told["broken"]) == ({}, None)
+    assert 0 < report["longest_unowned_ms"] <= 18_000
+    assert (report["died"], report["broken"]) == ({}, None)
 
 
 def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed() -> None:
@@ -249,8 +249,8 @@ def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) 
         "2.0": ["", "", "", "", "", "", "1"],
     }
     assert out.splitlines()[-1] == "all hold"
-    told = json.loads(run("--matrix", "--jobs", "1", "--json")[1])
-    assert [(cell["from"], cell["to"], cell["held"]) for cell in told][:2] == [
+    report = json.loads(run("--matrix", "--jobs", "1", "--json")[1])
+    assert [(cell["from"], cell["to"], cell["held"]) for cell in report][:2] == [
         ("0.10.0", "0.10.1", True),
         ("0.10.0", "0.10.2", True),
     ]

@@ -164,15 +164,15 @@ def described(cluster: Cluster, application: str) -> Any:
 def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(
     bootstrap: str, cluster: Cluster, application: str, lines: Topic
 ) -> None:
-    heard: list[dict[Any, Any]] = []
+    reported: list[dict[Any, Any]] = []
 
     def take_over(share: TaskShare) -> None:
         if len(share.active) == 4:
             cluster.grow_topic(lines.name, 5)
             assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
-            heard.append(told())
+            reported.append(reported_sums())
 
-    def told() -> dict[TaskId, int]:
+    def reported_sums() -> dict[TaskId, int]:
         patience = time.monotonic() + PATIENT_S
         while (now := described(cluster, application)) is None:
             assert time.monotonic() < patience
@@ -188,8 +188,8 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
         until(lambda: len(process.tasks.active) == 5, process)
         cluster.grow_topic(lines.name, 6)
         until(lambda: len(process.tasks.active) == 6, process)
-        assert heard == [{}]
-        assert told() == {TaskId(0, number): RUNNING for number in range(5)}
+        assert reported == [{}]
+        assert reported_sums() == {TaskId(0, number): RUNNING for number in range(5)}
 
 
 def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running(
@@ -373,8 +373,8 @@ def test_endpoints_tell_where_partitions_are(instance: Callable[..., StreamsCons
         )
 
     until(known, first, second)
-    told = {
+    hosts = {
         host.host: {place.partition for place in places}
         for host, places in first.tasks.active_hosts.items()
     }
-    assert set(told) == {"one", "two"}
+    assert set(hosts) == {"one", "two"}

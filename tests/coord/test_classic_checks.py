@@ -349,7 +349,7 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
     ask(world, player, player.joining())
     world.ask(player.joining(), 9)
     world.advance(0)
-    player.hear_join(world.heard.pop()[1])
+    player.hear_join(world.responses.pop()[1])
     written = len(world.log)
     answer = ask(world, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
     assert (answer, len(world.log)) == (

@@ -50,10 +50,10 @@ def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(
         member_id="m",
         members=(),
     )
-    told = SyncGroupResponse(
+    synced = SyncGroupResponse(
         protocol_type="consumer", protocol_name="range", assignment=assignment(said_version)
     )
-    assert sync(world, 3) == told
+    assert sync(world, 3) == synced
     assert beat(world, 3) == Code.NONE
     world.c.act()
     world.c.act()

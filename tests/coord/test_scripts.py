@@ -61,8 +61,8 @@ class Story:
                 return []
             case ["show"]:
                 return self.show()
-            case [member, "joins", *wishes]:
-                names, _, instance = " ".join(wishes).partition(" as ")
+            case [member, "joins", *rest]:
+                names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
                 return self.beat(
                     member,
@@ -87,8 +87,10 @@ class Story:
         if answer.error_code:
             return [f"{member}: {Code(answer.error_code).name}"]
         self.epochs[member] = answer.member_epoch
-        told = "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
-        return [f"{member}: epoch {answer.member_epoch}{told}"]
+        assigned = (
+            "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
+        )
+        return [f"{member}: epoch {answer.member_epoch}{assigned}"]
 
     def settle(self, epoch: int, members: str) -> None:
         """The log begins with a group in which everybody has its target."""

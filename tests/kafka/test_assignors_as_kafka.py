@@ -191,7 +191,7 @@ def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java: Oracle) -> 
     assert java.assign("range", {"t": TopicShape(3)}, blobs({"m": Subscription(("t",))})) == {
         "m": given
     }
-    assert java.told("sticky", 1, given) == bytes.fromhex(
+    assert java.user_data_after("sticky", 1, given) == bytes.fromhex(
         "00000001 0001 74 00000003 00000000 00000001 00000002 00000001"
     )
 
@@ -204,14 +204,17 @@ def test_user_data_are_javas_byte_for_byte(
     given = Given(tuple(TopicParts(topic, (0, 2, 5)) for topic in topics))
     ours = CLIENT_ASSIGNORS[name]()
     ours.on_assignment(given, 42)
-    assert ours.user_data(topics) == java.told(name, 42, given)
+    assert ours.user_data(topics) == java.user_data_after(name, 42, given)
 
 
 def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java: Oracle) -> None:
     given = Given(tuple(TopicParts(f"topic-{number}", (number,)) for number in range(10, 60)))
     ours = CLIENT_ASSIGNORS["sticky"]()
     ours.on_assignment(given, 42)
-    mine, javas = decode_sticky(ours.user_data(())), decode_sticky(java.told("sticky", 42, given))
+    mine, javas = (
+        decode_sticky(ours.user_data(())),
+        decode_sticky(java.user_data_after("sticky", 42, given)),
+    )
     assert mine == replace_topics(
         javas, sorted(javas.topic_partitions, key=lambda part: part.topic)
     )
@@ -233,22 +236,29 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
     cluster = {"t": TopicShape(12), "u": TopicShape(6)}
     subscriptions = {member: Subscription(("t", "u")) for member in "abc"}
     first = java.assign(name, cluster, blobs(subscriptions))
-    heard = {}
+    encoded_by_java = {}
     for member, given in first.items():
-        told = Subscription(("t", "u"), java.told(name, 3, given), given.partitions, 3)
-        heard[member] = decode_subscription(
-            java.subscription_bytes(told, 3)
+        claimed = Subscription(
+            ("t", "u"), java.user_data_after(name, 3, given), given.partitions, 3
+        )
+        encoded_by_java[member] = decode_subscription(
+            java.subscription_bytes(claimed, 3)
         )  # as Java's members say it
-        assert heard[member] == told
-    ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, heard)
-    assert owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(heard)))
+        assert encoded_by_java[member] == claimed
+    ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, encoded_by_java)
+    assert (
+        owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(encoded_by_java)))
+    )
 
 
 def test_a_member_of_an_older_version_is_believed_by_its_user_data(java: Oracle) -> None:
     given = Given((TopicParts("t", (2, 3)),))
     old = decode_subscription(
         java.subscription_bytes(
-            Subscription(("t",), java.told("cooperative-sticky", 9, given), given.partitions), 1
+            Subscription(
+                ("t",), java.user_data_after("cooperative-sticky", 9, given), given.partitions
+            ),
+            1,
         )
     )
     members = {"a": old, "b": Subscription(("t",), None, (TopicParts("t", (1, 2)),), 8)}

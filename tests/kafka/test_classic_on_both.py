@@ -95,10 +95,10 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
     answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:
         assert time.monotonic() < until
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
             result["late"].get(step.member, answer)
-            for result, answer in zip(heard, answers, strict=True)
+            for result, answer in zip(results, answers, strict=True)
         ]
     return answers
 
@@ -122,9 +122,10 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
 def test_most_votes_choose_the_protocol(
     sides: tuple[Side, Side], ballots: tuple[tuple[str, ...], ...], chosen: str
 ) -> None:
-    told = assemble(sides, f"votes-{time.time_ns()}", ballots)
+    responses = assemble(sides, f"votes-{time.time_ns()}", ballots)
     assert [
-        (each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told
+        (each["code"], each["generation"], each["protocol"], len(each["members"]))
+        for each in responses
     ] == [(0, 2, chosen, len(ballots))] * 2
 
 
@@ -150,8 +151,8 @@ def live_on(sides: tuple[Side, Side], letters: str, *pulses: Pulse) -> list[dict
     while any(each.keys() != set(letters) for each in late):
         assert time.monotonic() < give_up, late
         for pulse in pulses:
-            for heard, result in zip(late, exchange(sides, pulse), strict=True):
-                heard |= result["late"]
+            for answered_late, result in zip(late, exchange(sides, pulse), strict=True):
+                answered_late |= result["late"]
     return late
 
 
@@ -185,14 +186,14 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side])
     both(sides, Sync(idle, "g", 2, version=2))
     # An id that was handed out is not used in time.
     both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
-    heard = live_on(
+    responses = live_on(
         sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2)
     )
-    told = [
+    outcomes = [
         {letter: (result["code"], result.get("generation")) for letter, result in late.items()}
-        for late in heard
+        for late in responses
     ]
-    assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
+    assert outcomes == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
     assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
     assert both(sides, Join(pending, "h", ((RANGE, b""),)))["answer"]["code"] == 25
     for group in (silent, slow, idle, pending):
@@ -332,8 +333,8 @@ def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
         side.begin()
     for letter in "abcd":
         both(sides, joining(group, letter))
-    heard = live_on(sides, "abc", Pulse(group, "a", 1, 2))
-    assert [{letter: result["code"] for letter, result in late.items()} for late in heard] == [
+    responses = live_on(sides, "abc", Pulse(group, "a", 1, 2))
+    assert [{letter: result["code"] for letter, result in late.items()} for late in responses] == [
         {"a": 0, "b": 0, "c": 0}
     ] * 2
     assert both(sides, joining(group, "e"))["answer"]["code"] == 81
@@ -360,8 +361,8 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
     until = time.monotonic() + 30
     while [len(each) for each in late] != [3, 3]:
         assert time.monotonic() < until
-        for heard, result in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
-            heard |= result["late"]
+        for responses, result in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
+            responses |= result["late"]
     assert late[0] == late[1]
     assert {(each["generation"], each["leader"]) for each in late[0].values()} == {(1, "a1")}
 

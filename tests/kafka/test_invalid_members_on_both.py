@@ -202,7 +202,7 @@ def bytes_that_are_no_assignment(sides: tuple[Side, Side], group: str) -> None:
     """How the real one's parser trips decides between two codes, and it takes a name that is no
     text for a topic's.
     """
-    told: list[tuple[int, int]] = []
+    codes_seen: list[tuple[int, int]] = []
     for data in (
         b"\0",
         b"\xff\xff\0\0",
@@ -214,8 +214,10 @@ def bytes_that_are_no_assignment(sides: tuple[Side, Side], group: str) -> None:
     ):
         for side in sides:
             side.begin()
-        told.append(upgraded(sides, f"{group}-{len(told)}", assignment("twelve", 0), data))
-    assert told == [(69, 69), (69, 69), (69, 69), (69, -1), (69, -1), (69, -1), (69, 0)]
+        codes_seen.append(
+            upgraded(sides, f"{group}-{len(codes_seen)}", assignment("twelve", 0), data)
+        )
+    assert codes_seen == [(69, 69), (69, 69), (69, 69), (69, -1), (69, -1), (69, -1), (69, 0)]
 
 
 def another_instance(sides: tuple[Side, Side], group: str) -> None:
@@ -276,5 +278,5 @@ def test_who_leaves_twice_in_one_request_is_answered_alike(
 
 
 def test_every_oddity_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in ODDITIES if name not in told] == []
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    assert [name for name in ODDITIES if name not in documented] == []

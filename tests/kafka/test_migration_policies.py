@@ -67,10 +67,10 @@ def both(sides: tuple[Side, Side], step: Any, *left_out: str) -> dict[str, Any]:
     answers, give_up = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:  # nobody has to be waited for here, but the machine may be slow
         assert time.monotonic() < give_up
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
             result["late"].get(step.member, answer)
-            for result, answer in zip(heard, answers, strict=True)
+            for result, answer in zip(results, answers, strict=True)
         ]
     ours, theirs = (bare(result, ("interval", "assignment", *left_out)) for result in answers)
     assert ours == theirs, step.line()

@@ -38,11 +38,11 @@ def upgraded(side: Side, assignor: str, user_data: bytes | None, given: bytes | 
     member and of the leader.
     """
     group = f"{assignor}-{time.time_ns()}"
-    wishes = consumer_serde.encode(
+    subscription = consumer_serde.encode(
         ConsumerProtocolSubscription(topics=(TOPIC,), user_data=user_data)
     )
     shape = {"group_id": group, "protocol_type": "consumer"}
-    protocols = (JoinGroupRequestProtocol(name=assignor, metadata=wishes),)
+    protocols = (JoinGroupRequestProtocol(name=assignor, metadata=subscription),)
     joining = JoinGroupRequest(
         **shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols
     )

@@ -371,8 +371,8 @@ def test_in_every_list_of_every_request_something_is_named_twice() -> None:
 
 
 def test_every_intended_difference_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [row.name for row in INTENDED if row.name not in told] == []
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    assert [row.name for row in INTENDED if row.name not in documented] == []
 
 
 HEADER = struct.Struct(">hhih")  # API key, version, correlation id, no client id

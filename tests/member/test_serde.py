@@ -37,7 +37,7 @@ def test_a_subscription_comes_back_as_it_was_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "heard"),
+    ("version", "expected"),
     [
         (0, Subscription(SUBSCRIPTION.topics, SUBSCRIPTION.user_data)),
         (1, Subscription(SUBSCRIPTION.topics, SUBSCRIPTION.user_data, SUBSCRIPTION.owned)),
@@ -50,8 +50,8 @@ def test_a_subscription_comes_back_as_it_was_said() -> None:
         ),
     ],
 )
-def test_an_older_version_says_less(version: int, heard: Subscription) -> None:
-    assert decode_subscription(encode_subscription(SUBSCRIPTION, version)) == heard
+def test_an_older_version_says_less(version: int, expected: Subscription) -> None:
+    assert decode_subscription(encode_subscription(SUBSCRIPTION, version)) == expected
 
 
 def test_topics_and_owned_partitions_are_said_in_order() -> None:

@@ -192,11 +192,11 @@ def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_r
 ) -> None:
     first = CooperativeSticky().assign({"t": TopicShape(8)}, members)
     check_cooperative(members, first)
-    told = {
+    subscriptions = {
         member: Subscription(("t",), owned=share.partitions, generation=9)
         for member, share in first.items()
     }
-    second = CooperativeSticky().assign({"t": TopicShape(8)}, told)
+    second = CooperativeSticky().assign({"t": TopicShape(8)}, subscriptions)
     given = sorted(
         number for share in second.values() for _, numbers in share.partitions for number in numbers
     )

@@ -147,7 +147,7 @@ class Breaking(Play):
         """Nothing is known yet."""
         self.gone, self.number = set(), 0
         self.doubtful: set[int] = set()
-        self.wishes: dict[int, tuple[Any, ...]] = {}
+        self.requests: dict[int, tuple[Any, ...]] = {}
         self.broken_steps: list[tuple[Arrived | Flushed | Tick, list[Reply]]] = []
 
     def step(self, event: Any) -> None:
@@ -214,7 +214,7 @@ class Breaking(Play):
         elif not self.has_ended:
             request, version = REQUESTS[what](self, *fields)
             ticket = self.ask(request, version)
-            self.wishes[ticket] = (what, *fields, self.number)
+            self.requests[ticket] = (what, *fields, self.number)
 
     def seat(self, group: str) -> tuple[str, int, str]:
         """The member id, the generation and the leader of the last one who was let into the group,
@@ -222,7 +222,7 @@ class Breaking(Play):
         """
         seats = [
             (answer.member_id, answer.generation_id, answer.leader)
-            for ticket, (what, *details) in self.wishes.items()
+            for ticket, (what, *details) in self.requests.items()
             if what == "join"
             and details[0] == group
             and (answer := self.answers.get(ticket)) is not None

@@ -59,7 +59,7 @@ def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Co
     """
     acknowledged = {}
     possible: Counter[Any] = Counter()
-    for ticket, (what, *details) in history.wishes.items():
+    for ticket, (what, *details) in history.requests.items():
         if what != "produce":
             continue
         topic, partitions, last = details
@@ -91,7 +91,7 @@ def deleted(history: Any) -> tuple[Counter[tuple[str, int]], Counter[Any]]:
     """Where each partition begins at the least, and at the most, for what its clients know."""
     least: Counter[tuple[str, int]] = Counter()
     most: Counter[Any] = Counter()
-    for ticket, (what, *details) in history.wishes.items():
+    for ticket, (what, *details) in history.requests.items():
         if what != "delete":
             continue
         topic, index, offset, _ = details
@@ -160,7 +160,7 @@ def check_offsets(history: Any) -> None:
     }
     for (group, topic), offset in found.items():
         allowed = {-1}
-        for ticket, (what, *details) in history.wishes.items():
+        for ticket, (what, *details) in history.requests.items():
             if (what, *details[:2]) != ("commit", group, topic):
                 continue
             answer = history.answers.get(ticket)
@@ -206,7 +206,7 @@ def check_bystanders(history: Any) -> None:
     for event, replies in history.broken_steps:
         assert sum(FAILED in repr(reply.body) for reply in replies) <= 1
         asked_again = {
-            history.wishes[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)
+            history.requests[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)
         }
         groups = {
             details[0]
@@ -223,8 +223,8 @@ def check_bystanders(history: Any) -> None:
 def check(history: Any) -> None:
     """Everybody is answered, and nothing is other than it was told."""
     assert [
-        wish
-        for ticket, wish in history.wishes.items()
+        details
+        for ticket, details in history.requests.items()
         if ticket not in history.answers and ticket not in history.gone
     ] == []
     check_bystanders(history)

@@ -134,9 +134,9 @@ class World:
             )
             topics = self.play.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
-            told = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
-            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + (
-                [] if told else [None]
+            confirmed = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
+            possible = [offset for offset, _ in asked[confirmed[-1] if confirmed else 0 :]] + (
+                [] if confirmed else [None]
             )
             assert last in possible
 

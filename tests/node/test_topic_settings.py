@@ -206,9 +206,9 @@ def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -
     }
     play = kit.Play(**defaults)
     play.create("t")
-    told = described(play)
+    configs = described(play)
     assert [
-        told[name]
+        configs[name]
         for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")
     ] == [
         ("300000", 4),

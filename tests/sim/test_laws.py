@@ -30,7 +30,7 @@ TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 
 def member_record(
-    member_id: str, wishes: tuple[str, ...] = ("foo",), **facts: Any
+    member_id: str, topic_names: tuple[str, ...] = ("foo",), **facts: Any
 ) -> CoordinatorRecord:
     facts = {
         "instance_id": None,
@@ -39,7 +39,9 @@ def member_record(
         "server_assignor": None,
     } | facts
     return records.member_metadata(
-        "g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
+        "g",
+        member_id,
+        ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts),
     )
 
 
@@ -311,13 +313,13 @@ class Run:
         assert answer.error_code == Code.NONE
         return answer.member_epoch
 
-    def join(self, member_id: str, *wishes: str, instance_id: str | None = None) -> int:
+    def join(self, member_id: str, *topic_names: str, instance_id: str | None = None) -> int:
         return self.beat(
             member_id,
             0,
             instance_id=instance_id,
             rebalance_timeout_ms=30_000,
-            subscribed_topic_names=wishes,
+            subscribed_topic_names=topic_names,
             topic_partitions=(),
         )
 

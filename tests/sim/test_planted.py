@@ -181,7 +181,7 @@ def where_a_query_with_another_sink_begins() -> Any:
     there, query = Surroundings(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
     there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
     question = there.attempt(query.plan_next(EMPTY_SPAN, None))
-    there.told = WriterReport(("/lake/t",))
+    there.report = WriterReport(("/lake/t",))
     there.sees(target=held(P0_OF_T))
     try:
         return there.attempt(query.plan_next(question, None)).ranges[P0_OF_T]

@@ -99,10 +99,10 @@ def test_damaged_metadata_decodes_or_is_a_decode_error(
                 st.sampled_from([0, 1, 2, 127, 128, 254, 255])
             )
         try:
-            heard = decode(bytes(frame))
+            decoded = decode(bytes(frame))
         except DecodeError:
             return
-        assert isinstance(heard, SubscriptionInfo | AssignmentInfo | FutureInfo)
+        assert isinstance(decoded, SubscriptionInfo | AssignmentInfo | FutureInfo)
 
     does_not_crash()
 

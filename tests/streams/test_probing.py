@@ -158,7 +158,7 @@ def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVer
 
 
 @pytest.mark.parametrize(
-    ("sent", "heard", "why"),
+    ("sent", "received", "why"),
     [
         (10, MetadataVersions(11, 11), "version 10 was sent and version 11 came back"),
         (
@@ -169,10 +169,10 @@ def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVer
     ],
 )
 def test_an_assignment_that_knows_more_than_its_subscription_is_refused(
-    sent: int, heard: MetadataVersions, why: str
+    sent: int, received: MetadataVersions, why: str
 ) -> None:
     with pytest.raises(Refused, match=why):
-        next_subscription_version(sent, heard, of(11, VersionNegotiation.SHARES))
+        next_subscription_version(sent, received, of(11, VersionNegotiation.SHARES))
 
 
 @given(
@@ -193,10 +193,10 @@ def test_any_group_that_can_probe_comes_to_the_newest_version_that_all_understan
         )
         rejoins = False
         for name in speaks:
-            heard = ruling.future_versions if name in ruling.future_members else ruling.versions
+            received = ruling.future_versions if name in ruling.future_members else ruling.versions
             step = next_subscription_version(
                 speaks[name],
-                heard,
+                received,
                 of(understood[name], manners),
                 leads_unfinished=name == who and ruling.upgrade_pending,
             )

@@ -127,8 +127,10 @@ class Application:
             )
 
         def shown() -> str:
-            told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
-            return "\n".join([*told, f"the leader's word: {instances[0].report()}"])
+            states = [
+                f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances
+            ]
+            return "\n".join([*states, f"the leader's word: {instances[0].report()}"])
 
         return until(
             shared,

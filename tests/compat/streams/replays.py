@@ -50,9 +50,9 @@ def replays_of(instances: Sequence[Any]) -> list[Replay]:
     takes = defaultdict(list)
     for each in instances:
         group, name, _ = each.name.split(" ")
-        for told in each.told("took"):
-            take = Take(told["at"] / 1000, told["offset"], f"{group}-{name}-")
-            takes[told["topic"], told["partition"]].append(take)
+        for taken in each.events_of("took"):
+            take = Take(taken["at"] / 1000, taken["offset"], f"{group}-{name}-")
+            takes[taken["topic"], taken["partition"]].append(take)
     found = [
         replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)
     ]
@@ -203,12 +203,14 @@ def story(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> 
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
     commits, fetches = commits_of(calls, replay.place), fetches_of(calls, replay.place)
-    told = [(at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s]
-    told += [
+    lines = [
+        (at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s
+    ]
+    lines += [
         (each.asked_s, str(each))
         for each in [each for each in commits if each.answered_s < since_s][-1:]
     ]
-    told += [
+    lines += [
         (each.asked_s, str(each))
         for each in calls
         if since_s <= each.answered_s
@@ -221,14 +223,14 @@ def story(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> 
         )
         and each.client.startswith((replay.before.client, replay.first.client))
     ]
-    told += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
-    told += [
+    lines += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
+    lines += [
         (
             to_s,
             f"--- {replay.first.client} takes {replay.first.offset} again, and on to {replay.last}",
         )
     ]
-    return [f"{clock(at_s)} {what}" for at_s, what in sorted(told)]
+    return [f"{clock(at_s)} {what}" for at_s, what in sorted(lines)]
 
 
 def clock(at_s: float) -> str:

@@ -242,7 +242,7 @@ def log_between(path: Path, client: str, since_s: float, to_s: float) -> list[st
     return lines
 
 
-def told(scene: Scene, replay: Replay) -> list[str]:
+def report(scene: Scene, replay: Replay) -> list[str]:
     """Return the story of a replay, and what the JVM's log has of the same time."""
     lines = story(scene.calls, scene.stage.marks, replay)
     lines += log_between(
@@ -303,7 +303,7 @@ def play_round(
         flush=True,
     )
     for replay in replays[: options.stories]:
-        print(*told(scene, replay), sep="\n")
+        print(*report(scene, replay), sep="\n")
     if faults:
         print(*faults, sep="\n")
     if options.out:

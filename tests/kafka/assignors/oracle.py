@@ -54,7 +54,7 @@ class Oracle:
             given[words[1]] = decode_assignment(bytes.fromhex(words[2]))
         return given
 
-    def told(self, name: str, generation: int, given: Given) -> bytes | None:
+    def user_data_after(self, name: str, generation: int, given: Given) -> bytes | None:
         """The user data of Java's assignor after it was given this in that generation."""
         self._ask(f"told {name} {generation} {encode_assignment(given).hex()}")
         _, data = self._heard()

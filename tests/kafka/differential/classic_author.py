@@ -102,8 +102,8 @@ class ClassicAuthor:
             for response in (answer, *late.values())
             if isinstance(response, dict) and "code" in response
         }
-        for letter, told in late.items():
-            self._answered(self.actors[letter], told)
+        for letter, late_response in late.items():
+            self._answered(self.actors[letter], late_response)
         if isinstance(step, Join | Sync) and step.group == self.group:
             is_in = answer == "parked" or (answer != "closed" and answer["code"] in (0, 79))
             if step.member in STRANGERS and not is_in:

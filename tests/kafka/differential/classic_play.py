@@ -164,14 +164,14 @@ def elected(
     """That the brokers chose other leaders for a generation, if that is all that differs and the
     leader before it is gone.
     """
-    told = [side["late"] | {"": side["answer"]} for side in answers]
+    responses = [side["late"] | {"": side["answer"]} for side in answers]
     joins = [
         {
             each: response
             for each, response in side.items()
             if isinstance(response, dict) and "leader" in response
         }
-        for side in told
+        for side in responses
     ]
     leaders = [
         {response["leader"] for response in side.values() if response["code"] == 0}
@@ -192,7 +192,7 @@ def elected(
             each: response | {"leader": "", "members": {}} if each in join else response
             for each, response in side.items()
         }
-        for side, join in zip(told, joins, strict=True)
+        for side, join in zip(responses, joins, strict=True)
     ]
     if bare[0] != bare[1] or rolls[0] != rolls[1] or len(rolls[0]) != 1 or leader in rolls[0][0]:
         return []

@@ -121,9 +121,9 @@ class MixedAuthor:
         if isinstance(step, Pulse | Sync) and self.is_assigning:
             return {UNTARGETED: answer["code"]}
         if isinstance(step, Join | Knock):
-            told = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
+            volatile = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
             return {
-                name: answer[name] for name in ("code", "generation", "type", "protocol", *told)
+                name: answer[name] for name in ("code", "generation", "type", "protocol", *volatile)
             }
         if isinstance(step, Sync):
             return {name: answer[name] for name in ("code", "type", "protocol")}
