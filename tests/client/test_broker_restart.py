@@ -17,17 +17,22 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., EmbeddedBroker]]:
-    """Starts the broker, each time on the same port and directory."""
+def address() -> str:
+    """Returns an address at which nothing listens yet."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        listeners = f"127.0.0.1:{free.getsockname()[1]}"
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def start(tmp_path: Path, address: str) -> Iterator[Callable[..., EmbeddedBroker]]:
+    """Starts the broker, each time on the same port and directory."""
     running = []
 
     def begin() -> EmbeddedBroker:
         broker = EmbeddedBroker(
             tmp_path,
-            listeners=listeners,
+            listeners=address,
             group_consumer_heartbeat_interval_ms=200,
             group_consumer_session_timeout_ms=5_000,
         )
@@ -64,6 +69,22 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     )
     assert session.leave()
     cluster.close()
+
+
+def test_a_consumer_that_waited_for_its_first_broker_says_that_it_answers(
+    start: Callable[..., EmbeddedBroker], address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.name == "apportion.session"]
+
+    with apportion.Consumer(address, "g-early", topics=["t"]) as consumer:
+        while not told():
+            consumer.poll(20)
+        start()
+        while len(told()) < 2:
+            consumer.poll(20)
+    _, answered = told()
+    assert re.fullmatch(r"group g-early: a broker answers again after \d+ s", answered)
 
 
 def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import Cluster, TopicShape
+from apportion.member.assignors.interface import ClusterTopics, TopicShape
 
 NO_GENERATION = -1
 
@@ -58,7 +58,7 @@ class ForeignCluster(Protocol):
         ...
 
 
-def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
+def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> ClusterTopics:
     """Return the topics that exist, without racks, which these clients do not expose."""
     counts = {topic: foreign.partitions_for_topic(topic) for topic in sorted(dict.fromkeys(topics))}
     return {

@@ -1,4 +1,4 @@
-"""Who owns which partition, by members' claims that may contradict each other (KIP-341, KIP-792).
+"""Owners of partitions by members' claims that may contradict each other (KIP-341, KIP-792).
 
 For the sticky assignors of classic groups, members report the partitions they own and the
 generation in which they got them. Every claim counts, of whatever generation: a member that missed

@@ -85,6 +85,12 @@ class FairBlock:
     def __init__(
         self, topics: Vector, members: Vector, owned: Int64Vector, sizes: Int64Vector
     ) -> None:
+        """Build the flow network of a block from its (topic, member) pairs.
+
+        topics, members: of each pair, in step. owned: how many partitions of the topic the member
+        owns now.
+        sizes: the partition counts of all topics.
+        """
         names, self.topic = compress_indices(topics)
         self.member = compress_indices(members)[1]
         self.owned = owned

@@ -36,6 +36,7 @@ class TopicShares:
     """The owners of one topic, or of several co-partitioned ones, while they are shared out."""
 
     def __init__(self, subscribers: Vector, partitions: int) -> None:
+        """Begin with no partition assigned, for `range` with racks (KIP-881)."""
         self.subscribers = subscribers
         self.owner = np.full(partitions, -1, np.int32)
         # The second number: how many members may still get one partition more than the share.

@@ -14,6 +14,7 @@ def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
 
 
 def _refuse_group_option(context: typer.Context, group: str | None) -> None:
+    """Refuse `--group`, with the command line that gives the group as an argument."""
     if group is not None:
         # kafka-consumer-groups.sh has --group, so people type it here, too.
         raise typer.BadParameter(

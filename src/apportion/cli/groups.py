@@ -50,6 +50,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
     """Print every group of the cluster with its type and state; return the exit code."""
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
+        """Read the groups of the cluster; return them for --json and as a table."""
         table = Table("group", "type", "state")
         groups = _list_groups(cluster)
         for group in groups:
@@ -66,6 +67,7 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
     """
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
+        """Read the group; return it for --json and as tables of members and offsets."""
         group = _describe_group(cluster, group_id, bootstrap)
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
@@ -351,6 +353,7 @@ def _cell(value: object) -> str:
 
 
 def _title(group: dict[str, Any]) -> str:
+    """Return the first line of `groups describe`: name, type, state, epoch, assignor and sinks."""
     epoch = f", epoch {group['epoch']}" if "epoch" in group else ""
     assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
     sinks = f", of the sink {' and '.join(group['sinks'])}" if group["sinks"] else ""

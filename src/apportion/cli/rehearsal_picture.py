@@ -90,6 +90,7 @@ def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[Instan
 
 
 def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
+    """Return the SVG elements of the frame: the root, which stays open, background and titles."""
     rehearsal = rehearsed.rehearsal
     way = rehearsal.upgrade
     many = "one rolling bounce" if len(way.bounces) == 1 else "two rolling bounces"
@@ -135,6 +136,7 @@ def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int
 
 
 def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
+    """Return SVG lines at the steps of the rolling bounces, with their numbers and crashes."""
     parts = []
     for step in rehearsed.steps:
         x, mark = axis.x(step.at_ms), f"{step.number}{' leader' if step.led else ''}"
@@ -185,6 +187,7 @@ def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
 
 
 def _time(axis: _Axis, y: int) -> list[str]:
+    """Return the SVG elements of the time axis: a tick and a label for each second shown."""
     parts = []
     for second in axis.seconds():
         x = axis.x(axis.from_ms + second * 1000)
@@ -196,6 +199,7 @@ def _time(axis: _Axis, y: int) -> list[str]:
 
 
 def _legend(colour: dict[str, str], y: int) -> list[str]:
+    """Return the SVG legend: the colours of the releases, and the meaning of a bar's height."""
     parts, x = [], float(LEFT)
     for label, fill in colour.items():
         parts.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')

@@ -35,7 +35,7 @@ class UpgradeSettings(TypedDict, total=False):
 
 
 class BounceSettings(TypedDict, total=False):
-    """How the rolling bounces are made, and what goes wrong meanwhile."""
+    """Settings of the rolling bounces: their order, and the faults meanwhile."""
 
     leader: Annotated[
         str,

@@ -55,6 +55,7 @@ def raise_open_files_limit(limit: int) -> None:
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
+    """Run a broker until SIGTERM or SIGINT; print its address once it listens."""
     server = Server(settings, data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

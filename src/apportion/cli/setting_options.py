@@ -39,6 +39,10 @@ def takes(
     """
 
     def decorate(command: C) -> C:
+        """Give the command a keyword parameter for each setting, with a Typer option.
+
+        Typer reads the signature; the command takes the values as **keywords.
+        """
         signature = inspect.signature(command)
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -60,6 +64,7 @@ def takes(
 def _parameter(
     name: str, setting: Setting, panel: str | None, extras: Mapping[str, Any]
 ) -> inspect.Parameter:
+    """Return a keyword parameter for one declared setting, with its Typer option."""
     # `from` is a keyword of Python; without this Typer would call the option of `from_` "--from-".
     names = [f"--{name.removesuffix('_')}"] if name.endswith("_") else []
     option = typer.Option(*names, help=help_text(setting), rich_help_panel=panel, **extras)

@@ -60,6 +60,10 @@ def _drop_stdout() -> None:
 
 
 def _run(options: SimOptions, play: PlayScenario) -> int:
+    """Play one seed, shrink one, or play many, as the options of `apportion sim` say.
+
+    Returns the exit code.
+    """
     refuse_contradictions(options)
     # refuse an impossible world first
     options.draw.scenario(options.seed or options.shrink or options.first or 0)
@@ -83,6 +87,10 @@ def _console() -> Console:
 
 
 def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    """Play the history of one seed and print it, as a picture and tables or as JSON.
+
+    Returns the exit code. Raises ScenarioRefused if the file of `--trace` cannot be written.
+    """
     scenario = options.draw.scenario(seed)
     kept = None if options.only_faults is None else fault_numbers(options.only_faults, scenario)
     if kept is not None:
@@ -115,6 +123,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
 
 
 def _print_trace(options: SimOptions, trace: Trace) -> None:
+    """Print the last lines of the trace, or all; with `--trace` only how many the file has."""
     count = len(trace.lines)
     if options.trace:
         print(f"{count:,} lines in {options.trace}\n")
@@ -194,6 +203,7 @@ def _magnitude(fault: Fault) -> str:
 
 
 def _figures_table(outcome: Outcome) -> Table:
+    """Return the figures of one simulated history as a table: steps, rebalances, rows..."""
     table = Table(show_header=False)
     rows = {
         "steps": f"{outcome.steps:,}",
@@ -212,6 +222,7 @@ def _figures_table(outcome: Outcome) -> Table:
 
 
 def _verdict(outcome: Outcome) -> Text:
+    """Return the last line of `apportion sim --seed`: the seed holds, or the law that it breaks."""
     if outcome.broken is None:
         return Text(f"seed {outcome.seed} holds", style="bold green")
     return Text(f"seed {outcome.seed} breaks {outcome.broken}", style="bold red")
@@ -221,6 +232,10 @@ def _verdict(outcome: Outcome) -> Text:
 
 
 def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    """Find the fewest faults with which the seed still breaks a law, and print them.
+
+    For `apportion sim --shrink`. Returns the exit code: 0 where the seed holds.
+    """
     scenario = options.draw.scenario(seed)
     with (
         Console(stderr=True).status(f"leaving out faults of seed {seed}")

@@ -154,6 +154,7 @@ def _figures(summary: list[Any]) -> RunTotals:
 
 
 def _print_summary(summary: list[Any]) -> None:
+    """Print the figures of all seeds as a table: total, median, 99th percentile, most."""
     table = Table("of a seed", "total", "median", "99 %", "most")
     for column in table.columns[1:]:
         column.justify = "right"

@@ -205,6 +205,7 @@ def _process(
     standby_kind: StandbyKind,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
+    """Return one process of a Streams group, with its tasks and their lag, for the report."""
     versions = process.versions
     is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
@@ -230,6 +231,7 @@ def _process(
 
 
 def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
+    """Return one member of a Streams process, with its versions and tasks, for the report."""
     member, subscription = consumer.description, consumer.subscription
     assignment = (
         consumer.assignment

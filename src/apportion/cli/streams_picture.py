@@ -65,6 +65,7 @@ def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
 
 
 def _title(report: dict[str, Any]) -> str:
+    """Return the first line of `streams describe`: group, state, counts and the total lag."""
     processes = report["processes"]
     counts = [_count(sum(len(process["consumers"]) for process in processes), "consumer")]
     if report["told"]:
@@ -125,6 +126,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _when(at_ms: int) -> str:
+    """Return the time of the group's next rebalance as text: the date, and how far away it is."""
     if at_ms == 0:
         return "at once, as tasks change hands"
     if not 0 < at_ms <= LAST_DATE_MS:

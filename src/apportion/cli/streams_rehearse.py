@@ -74,6 +74,10 @@ def parse_leader(text: str) -> str | int:
 
 
 def _run(options: RehearseOptions) -> int:
+    """Rehearse one upgrade or, with --matrix, all of them, as the options say.
+
+    Returns the exit code. Raises RehearsalRefused for options that exclude each other.
+    """
     if options.matrix:
         _refuse_beside_matrix(options)
         from apportion.cli.rehearsal_matrix import run_matrix
@@ -109,6 +113,10 @@ def _refuse_beside_matrix(options: RehearseOptions) -> None:
 
 
 def _rehearse_one(options: RehearseOptions) -> int:
+    """Rehearse one upgrade; print it as tables or JSON, and write its trace and picture.
+
+    Returns the exit code. Raises RehearsalRefused for options that make no rehearsal.
+    """
     sizes = dict(options.sizes, leader=parse_leader(options.sizes["leader"]))
     if options.picture is not None and options.picture.suffix != ".svg":
         raise RehearsalRefused(
@@ -140,6 +148,7 @@ def _rehearse_one(options: RehearseOptions) -> int:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write the trace or the picture to a file; raise RehearsalRefused if that fails."""
     try:
         path.write_text(text)
     except OSError as error:
@@ -147,6 +156,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(rehearsed: RehearsalResult) -> None:
+    """Print a rehearsed upgrade: its bounces, a table of the steps, dead instances, the verdict."""
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
@@ -286,6 +296,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
+    """Return one step of a rolling bounce for --json."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

@@ -31,7 +31,10 @@ class SinkClaimChecks:
     """One consumer's checks for claims on its group. Each raises AnotherSink where there is one."""
 
     def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
-        """timeout_ms: how long the requests of one check may take."""
+        """Begin for one consumer, before any check.
+
+        timeout_ms: how long the requests of one check may take.
+        """
         self._cluster = cluster
         self._timeout_ms = timeout_ms
         # (incarnation, epoch) of the last check, and of the last check before a commit

@@ -17,15 +17,15 @@ from apportion.client.fetcher import ConsumerRecord, Fetcher
 from apportion.client.group_membership import GroupMembership
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
-    Callback,
     ConsumerOptions,
+    RebalanceCallback,
     checked,
     membership_settings,
     topic_names,
 )
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.membership import Assignment, MembershipState, View, assignment
+from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
 from apportion.topics import TopicIdPartition, TopicPartition
 
 log = logging.getLogger("apportion.consumer")
@@ -61,7 +61,7 @@ class Consumer:
             chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
         )
         self._max_records: int = chosen["max_poll_records"]
-        self._callbacks: dict[str, Callback | None] = {
+        self._callbacks: dict[str, RebalanceCallback | None] = {
             name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
@@ -82,7 +82,7 @@ class Consumer:
         self._claims = SinkClaimChecks(self._cluster, self._request_timeout_ms)
         self._touched_at = self._committed_at = time.monotonic()
         self._incarnation = 0
-        self._adopted: Assignment = ()  # the partitions that the member was last told to own
+        self._adopted: MemberAssignment = ()  # the partitions that the member was last told to own
         self._fetcher = Fetcher(
             self._cluster, group_id, chosen["auto_offset_reset"], self._request_timeout_ms
         )
@@ -238,7 +238,7 @@ class Consumer:
     def _read_membership(self) -> View:
         return self._membership.status()
 
-    def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
+    def _resolve_partitions(self, target: MemberAssignment) -> Sequence[TopicIdPartition]:
         return self._membership.resolve_names(target)
 
     def _has_changed(self, view: View) -> bool:

@@ -27,7 +27,6 @@ from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import (
     Action,
     Adopted,
-    Assignment,
     Event,
     Failed,
     FetchMetadata,
@@ -35,6 +34,7 @@ from apportion.member.membership import (
     Leave,
     Left,
     Lost,
+    MemberAssignment,
     MembershipState,
     Offer,
     Polled,
@@ -53,7 +53,7 @@ from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
-SAME_LINE_AFTER_S = 30.0
+SAME_LINE_AFTER_S = 60.0
 # A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
 # same time.
 CLASSIC_CONCURRENT_CALLS = 3
@@ -143,7 +143,7 @@ class GroupMembership:
         before = self.status()
         return self.wait(lambda view: view != before, timeout_ms)
 
-    def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
+    def resolve_names(self, partitions: MemberAssignment) -> tuple[TopicIdPartition, ...]:
         """Return an assignment's partitions with their topics' names, in order.
 
         For the owner of the membership (`Consumer`, or a Spark query): KIP-848 assigns partitions
@@ -350,7 +350,7 @@ class GroupMembership:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                self._log(level, text)
+                self._log(level, f"group {self._group}: {text}")
         return None
 
     def _log(self, level: str, text: str) -> None:
@@ -360,14 +360,17 @@ class GroupMembership:
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
     def _record(
-        self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = ""
+        self,
+        what: str,
+        incarnation: int,
+        revoked: MemberAssignment,
+        added: MemberAssignment,
+        why: str = "",
     ) -> None:
+        epoch = self._member.view().epoch
+        event = MembershipEvent(now().wall_ms, what, incarnation, epoch, revoked, added, why)
         with self._changed:
-            self._history.append(
-                MembershipEvent(
-                    now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why
-                )
-            )
+            self._history.append(event)
 
     def _publish(self) -> None:
         """Take a snapshot after a step, for the owner's calls, and wake those that wait."""
@@ -384,11 +387,7 @@ class GroupMembership:
             ):
                 revoked = tuple(each for each in before.owned if each not in view.owned)
                 added = tuple(each for each in view.owned if each not in before.owned)
-                self._history.append(
-                    MembershipEvent(
-                        now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added
-                    )
-                )
+                self._record("adopted", view.incarnation, revoked, added)
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:

@@ -70,6 +70,10 @@ def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
 def _with_topic_ids(
     cluster: Cluster, partitions: tuple[TopicPartition, ...]
 ) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions with their topic ids; refuse those of a missing topic.
+
+    A Streams leader names partitions without ids.
+    """
     topics = cluster.topics(each.topic for each in partitions)
     missing = next((each.topic for each in partitions if topics.named(each.topic) is None), None)
     if missing is not None:

@@ -9,7 +9,7 @@ from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
-from apportion.member.membership import Assignment
+from apportion.member.membership import MemberAssignment
 from apportion.member.settings import MemberSettings
 from apportion.member.streams.machine import StreamsMember
 
@@ -27,8 +27,8 @@ class MembershipEvent(NamedTuple):
     what: str
     incarnation: int
     epoch: int
-    revoked: Assignment
-    added: Assignment
+    revoked: MemberAssignment
+    added: MemberAssignment
     why: str = ""
 
 

@@ -78,6 +78,7 @@ class MissingTopics:
             self._lookup.start()
 
     def _log_changes(self, missing: tuple[str, ...]) -> None:
+        """Warn of each topic that is newly missing, and of each that exists now."""
         for name in missing:
             if name not in self._warned:
                 log.warning(

@@ -31,7 +31,7 @@ AUTO_OFFSET_RESET = Setting(
     choices=tuple(RESETS),
 )
 Reset = Literal["earliest", "latest", "error"]
-Callback = Callable[[tuple[TopicPartition, ...]], object]
+RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
 
 class MemberOptions(TypedDict, total=False):
@@ -69,17 +69,17 @@ class MemberOptions(TypedDict, total=False):
     heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS.only_with(CLASSIC)]
     metadata_max_age_ms: Annotated[int, METADATA_MAX_AGE_MS.only_with(CLASSIC)]
     on_assigned: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting("Called in poll with the partitions that were assigned.", default_words="none"),
     ]
     on_revoked: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
             "Called in poll with the partitions that must go; commit here.", default_words="none"
         ),
     ]
     on_lost: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
             "Called in poll with the partitions that were lost: other members may own them "
             "already, so it is too late to commit.",
@@ -179,6 +179,7 @@ def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool
 
 
 def _check_id(name: str, meaning: str, value: object) -> None:
+    """Refuse an id that is no text or is empty: the group's, the client's or the instance's."""
     if value is None and OPTIONS[name] is None:
         return
     if not isinstance(value, str) or not value.strip():
@@ -189,6 +190,10 @@ def _check_id(name: str, meaning: str, value: object) -> None:
 
 
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Refuse options of the other group protocol, and a heartbeat that is too slow.
+
+    Raises ValueError: heartbeat_interval_ms must be below session_timeout_ms.
+    """
     protocol = chosen["group_protocol"]
     for other, own in ONE_PROTOCOL_ONLY.items():
         for name, instead in own.items():

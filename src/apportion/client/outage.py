@@ -11,7 +11,7 @@ LOG_INTERVAL_S = 60.0
 
 
 class Outage:
-    """Whether the last fetch of a consumer failed, and since when."""
+    """State of a consumer's outage: since when its fetches fail, and when that is logged again."""
 
     def __init__(self, group_id: str) -> None:
         self._group = readable(group_id)

@@ -15,7 +15,7 @@ from apportion.client.consumer import Consumer
 from apportion.client.fetcher import ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
-from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums, View
+from apportion.member.membership import MemberAssignment, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
@@ -63,7 +63,7 @@ class StreamsConsumer(Consumer):
         # As of the last poll: the leader's assignment, the part of it whose partitions are adopted,
         # and the tasks with which `on_tasks` was last called.
         self._assigned_tasks = self._active_tasks = self._reported_tasks = TaskShare()
-        self._last_handled: tuple[TaskShare, Assignment] = (self._assigned_tasks, ())
+        self._last_handled: tuple[TaskShare, MemberAssignment] = (self._assigned_tasks, ())
         self._task_by_partition: dict[TopicPartition, TaskId] = {}
         # `on_tasks` has returned with these, so their state is restored
         self._running: tuple[TaskId, ...] = ()
@@ -161,7 +161,7 @@ class StreamsConsumer(Consumer):
         view, self._assigned_tasks = self._membership.snapshot()
         return view
 
-    def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
+    def _resolve_partitions(self, target: MemberAssignment) -> Sequence[TopicIdPartition]:
         return whole_tasks(super()._resolve_partitions(target), self._assigned_tasks)
 
     def _apply_assignment(self) -> None:
@@ -243,6 +243,7 @@ class StreamsConsumer(Consumer):
         return replace(self._assigned_tasks, active=active)
 
     def _call_on_tasks(self, share: TaskShare) -> None:
+        """Call the application's `on_tasks` if the active or standby tasks have changed."""
         before = self._reported_tasks
         if self._on_tasks is not None and (before.active, before.standby) != (
             share.active,
@@ -252,6 +253,10 @@ class StreamsConsumer(Consumer):
         self._reported_tasks = share
 
     def _send_offset_sums(self) -> None:
+        """Report the offset sums of the tasks to the assignor, for the next JoinGroup.
+
+        A running task has the sum RUNNING (-2): it is not behind.
+        """
         self._membership.report(
             TaskOffsetSums(
                 self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation

@@ -12,7 +12,8 @@ import pyarrow as pa
 from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
 from apportion.errors import DecodeError
 from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
-from apportion.wire.compression import Buffer, DecompressionBuffer
+from apportion.wire.codec import Buffer
+from apportion.wire.compression import DecompressionBuffer
 
 SCHEMA = pa.schema(
     [

@@ -116,6 +116,10 @@ class GroupSettings:
     ] = 500
 
     def __post_init__(self) -> None:
+        """Check the broker's group settings against their bounds and each other.
+
+        Raises ValueError, which names the setting as server.properties does.
+        """
         for name, setting in declared(GroupSettings).items():
             value = getattr(self, name)
             if (fault := bounds_fault_or_none(setting, value)) is not None:

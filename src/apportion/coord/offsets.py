@@ -235,6 +235,7 @@ def _fetch_by_name(
     name: str,
     indexes: Iterable[int],
 ) -> OffsetFetchResponseTopic:
+    """Return one topic of an OffsetFetch response up to version 7, which has names only."""
     topic, offsets = topics.named(name), committed.get(name, {})
     partitions = (
         _partition_response(
@@ -248,6 +249,7 @@ def _fetch_by_name(
 def _fetch_group(
     turn: Turn, requested: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponseGroup:
+    """Return one group of an OffsetFetch response, from version 8 on; its error if refused."""
     group = turn.ledger.groups.get(requested.group_id)
     if group is not None:
         try:
@@ -286,6 +288,7 @@ def _fetch_topic(
     requested: OffsetFetchRequestTopics,
     version: int,
 ) -> OffsetFetchResponseTopics:
+    """Return one topic of an OffsetFetch response, by name or (from version 10 on) by id."""
     topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(requested.name if topic is None else topic.name, {})
@@ -312,6 +315,7 @@ def _of_topic_or_none(
 def _partition_response(
     kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE
 ) -> Any:
+    """Return one partition of an OffsetFetch response; without a commit the offset is -1."""
     value = NO_OFFSET if value is None else value
     return kind(
         partition_index=index,

@@ -262,6 +262,7 @@ def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
 
 
 def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:
+    """Return the consumer group's member that a record names; create it if it is new."""
     member = saved.members.get(member_id)
     if member is None:
         member = saved.members[member_id] = ConsumerGroupMember(member_id)

@@ -79,6 +79,7 @@ def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommitValue) -> bool:
+    """Return whether a committed offset may be deleted (KIP-211)."""
     since_ms = (
         value.commit_timestamp
         if group is None

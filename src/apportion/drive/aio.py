@@ -122,6 +122,7 @@ class LoopDriver:
         future.add_done_callback(lambda done: self._flushed(flush, done.exception()))
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
+        """Give the machine the end of a flush as an event, on the loop's thread."""
         self._flushing = None
         self.post(
             Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error))

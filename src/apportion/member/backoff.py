@@ -10,7 +10,10 @@ class Backoff:
     """
 
     def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
-        """first_ms, longest_ms: delays. limit_ms: of `may_keep_waiting`."""
+        """Begin without a failure.
+
+        first_ms, longest_ms: the shortest and the longest delay. limit_ms: of `may_keep_waiting`.
+        """
         self.not_before_ms = 0
         self._first_ms, self._longest_ms, self._limit_ms = first_ms, longest_ms, limit_ms
         self._failures = 0

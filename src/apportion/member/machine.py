@@ -1,4 +1,4 @@
-"""What the members of both group protocols have in common, as a state machine.
+"""The part of a member's state machine that both group protocols share.
 
 A member has one request to its coordinator in flight at a time. Before the first one, and after an
 error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with
@@ -19,7 +19,6 @@ from apportion.member.membership import (
     Action,
     Adopted,
     Answered,
-    Assignment,
     CoordinatorFound,
     Event,
     Failed,
@@ -27,8 +26,9 @@ from apportion.member.membership import (
     Leave,
     Left,
     Lost,
-    MemberRequest,
-    MemberResponse,
+    MemberAssignment,
+    MembershipRequest,
+    MembershipResponse,
     MembershipState,
     Polled,
     SendToCoordinator,
@@ -84,6 +84,10 @@ class MemberMachine(ABC, Generic[S]):
         return actions
 
     def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
+        """Apply an event to the member's state, and add the actions that follow.
+
+        A response to any request but the one in flight is ignored.
+        """
         in_flight = self._in_flight
         match event:
             case Subscribe(topics):
@@ -128,7 +132,7 @@ class MemberMachine(ABC, Generic[S]):
         """Change the subscription; join if the member is in no group. topics: sorted."""
 
     @abstractmethod
-    def _adopt(self, incarnation: int, adopted: Assignment) -> None:
+    def _adopt(self, incarnation: int, adopted: MemberAssignment) -> None:
         """Record what the owner uses, if it was offered in this incarnation."""
 
     def _restart_poll_timer(self, now: Instant) -> None:
@@ -156,7 +160,11 @@ class MemberMachine(ABC, Generic[S]):
 
     @abstractmethod
     def _apply_response(
-        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+        self,
+        request: MembershipRequest,
+        response: MembershipResponse,
+        actions: list[Action],
+        now: Instant,
     ) -> None:
         """Apply the response to `request`, be it an error or not."""
 
@@ -182,7 +190,7 @@ class MemberMachine(ABC, Generic[S]):
             self._retry(request, now)
 
     @abstractmethod
-    def _retry(self, request: MemberRequest | None, now: Instant, free: int = 0) -> None:
+    def _retry(self, request: MembershipRequest | None, now: Instant, free: int = 0) -> None:
         """Send the request again after a backoff; None: the coordinator was not found.
 
         free: so many failures in a row cost no time.
@@ -291,7 +299,7 @@ class MemberMachine(ABC, Generic[S]):
         """Return whether the request in flight is the leave."""
 
     @abstractmethod
-    def _build_request(self) -> tuple[MemberRequest, int]:
+    def _build_request(self) -> tuple[MembershipRequest, int]:
         """Return the request that the state calls for, and its timeout in ms.
 
         Raises Refused if the membership has to end instead.

@@ -39,7 +39,7 @@ NO_TIMESTAMP = -1
 
 
 class ValidationBudget:
-    """How much of one Produce request may still be inspected.
+    """Budget for inspecting the batches of one Produce request: the part that is left.
 
     records: how many records, in batches of any kind.
     size_bytes: how many bytes to decompress or to compress again; gzip counts GZIP_COST times.
@@ -95,6 +95,10 @@ class BudgetExceeded(Refused):
     """
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
+        """Create the error. what: the size of the batch, for the text.
+
+        is_alone: the batch alone exceeds the whole budget of a Produce request.
+        """
         code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
         beside = "" if is_alone else ", beside the other batches of the request"
         super().__init__(
@@ -103,7 +107,7 @@ class BudgetExceeded(Refused):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch was refused, for the Produce response (KIP-467)."""
+    """One refused record of a batch and the reason, for the Produce response (KIP-467)."""
 
     batch_index: int
     why: str

@@ -25,7 +25,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address, BrokerContext, Handler
+from apportion.node.broker import Address, BrokerContext, BrokerHandler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
@@ -55,7 +55,7 @@ from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import MetadataLog
 from apportion.topics import IdPartition, Topics
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     request: handler
     for family in (admin, cluster, configs, delete_records, fetch, offsets, producer_ids, produce)
     for request, handler in family.HANDLERS.items()

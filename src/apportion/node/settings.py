@@ -197,6 +197,7 @@ class BrokerSettings:
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
+            # Kafka refuses 0, too: every closed segment would be deleted at once.
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
@@ -230,16 +231,21 @@ def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    """Return the sentence for an unknown broker setting, with the nearest name."""
+    """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
-    hint = f"; did you mean {dotted(near[0])}?" if near else "."
-    return f"there is no setting {name!r}{hint}"
+    if not near:
+        return f"there is no setting {name!r}."
+    # As it was written: a keyword argument of EmbeddedBroker cannot have dots.
+    return (
+        f"there is no setting {name!r}; did you mean {dotted(near[0]) if '.' in name else near[0]}?"
+    )
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
     """Return a broker setting's value in the type of its default; texts are read as by Kafka."""
+    # Before the numbers, because in Python a bool is an int.
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value

@@ -21,7 +21,7 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 
 
 class RequestSplit(NamedTuple):
-    """How one kind of request is split, and its responses are joined.
+    """Functions that split one kind of request and join its responses.
 
     parts: returns (group id, request) pairs.
     """

@@ -37,7 +37,7 @@ class TopicRules(NamedTuple):
 
     @property
     def has_retention(self) -> bool:
-        """Whether records are deleted by age or by size."""
+        """Return whether records are deleted by age or by size."""
         return self.is_deleted and (self.retention_ms >= 0 or self.retention_bytes >= 0)
 
     @property

@@ -138,7 +138,7 @@ class TopicService:
 
     @property
     def cut_bytes(self) -> int:
-        """How many bytes at the end of the catalog could not be read at the start."""
+        """Return how many bytes at the end of the catalog could not be read at the start."""
         return self._metadata_log.truncated_bytes
 
     def finish_recovery(self, fresh: bytes) -> None:

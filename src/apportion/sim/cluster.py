@@ -18,6 +18,7 @@ class SimulatedCluster:
     """All actors of one simulation. No process runs before `start`."""
 
     def __init__(self, simulation: Simulation) -> None:
+        """Create the broker, the clients and the checker of the simulation's scenario."""
         scenario = simulation.scenario
         self.simulation = simulation
         self.sink = Sink(first_offset=0 if start_position(scenario) == EARLIEST else None)
@@ -138,6 +139,7 @@ class SimulatedCluster:
         )
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
+        """Start the application again, unless that has happened since it was planned."""
         if application.incarnation != incarnation:
             return  # it has been started meanwhile
         if application.is_up:

@@ -1,4 +1,4 @@
-"""What each kind of fault does to the simulated cluster: one function for each kind, in a table."""
+"""The effect of each kind of fault on the simulated cluster: a table with a function a kind."""
 
 from collections.abc import Callable
 from random import Random
@@ -89,6 +89,8 @@ def _slow(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
+    """Return the fault that cuts an application's link in these directions for a while."""
+
     def cut(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
         link = cluster.application(fault.target).link
         for way in ways:

@@ -314,6 +314,7 @@ def _rows_text(sink: Sink) -> str:
 
 
 def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
+    """Yield the name and the bytes of each file of the simulated disk, for the digest."""
     for name in disk.list_dir(directory):
         path = name if directory == ROOT else f"{directory}/{name}"
         yield path.encode()

@@ -41,7 +41,7 @@ class NoProcess(RuntimeError):
 
 @dataclass(frozen=True)
 class Draw:
-    """How the scenario of a seed is drawn.
+    """Rules by which the scenario of a seed is drawn.
 
     kinds: the faults to choose from (None: all). sizes: fixed sizes.
     """
@@ -82,6 +82,7 @@ class RunTotals(NamedTuple):
         )
 
     def __str__(self) -> str:
+        """Return the totals as one line: steps, rebalances, crashes, rows, slowest times."""
         return (
             f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, "
             f"{self.rebalances:,} rebalances, "
@@ -167,6 +168,7 @@ class _SeedProcess:
     """A process that plays one seed after the other."""
 
     def __init__(self, draw: Draw, play: PlayScenario, seed: int, seed_timeout_s: float) -> None:
+        """Start a process that plays seeds, and give it the first one."""
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
         self.is_alive = True

@@ -90,7 +90,7 @@ def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSyst
 
 
 class PartFileWriter(NamedTuple):
-    """What an executor needs to write files: a value that is sent with the task."""
+    """Writer of an executor's files: a value that is sent with the task."""
 
     table: str
     storage_options: Mapping[str, str] | None

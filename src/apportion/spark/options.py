@@ -294,6 +294,7 @@ def _refuse_unknown(name: str) -> NoReturn:
 
 
 def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
+    """Return an option that the source needs; raise OptionError if it is missing or empty."""
     value = (options.get(name) or "").strip()
     if not value:
         raise OptionError(
@@ -318,6 +319,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
 
 
 def _parse_bootstrap(value: str) -> str:
+    """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
     for address in value.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
@@ -329,6 +331,7 @@ def _parse_bootstrap(value: str) -> str:
 
 
 def _parse_topics(value: str) -> tuple[str, ...]:
+    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
     names = [name.strip() for name in value.split(",")]
     if not all(names):
         raise OptionError(

@@ -13,11 +13,12 @@ from operator import attrgetter
 import numpy as np
 
 from apportion.errors import DecodeError
-from apportion.store.disk import Buffer, Disk, DiskError, parent_of
+from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
 from apportion.store.segment import CLEANED, EMPTY, BatchPosition, LogSettings, Segment
 from apportion.wire.batch import HEADER_BYTES, read_header
+from apportion.wire.codec import Buffer
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
 
@@ -385,9 +386,8 @@ def _record_timestamps(
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)
-            scan = scan_records(
-                decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header
-            )
+            plain = decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES)
+            scan = scan_records(plain, header)
             is_readable = scan.offsets >= from_offset
             times_ms = (
                 np.full(len(is_readable), header.max_timestamp_ms)

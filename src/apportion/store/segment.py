@@ -9,7 +9,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
-from apportion.store.disk import Buffer, Damaged, Disk, DiskError
+from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.store.index import (
     NEVER,
     GrowingIndex,
@@ -19,6 +19,7 @@ from apportion.store.index import (
     encode_seal,
     index_beside_seal,
 )
+from apportion.wire.codec import Buffer
 
 HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
 PREFIX_BYTES = 12  # base offset and length, which the length does not count

@@ -167,6 +167,10 @@ class RealKafka:
         return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "", lines)
 
     def _format(self, properties: Path) -> None:
+        """Format the log directories with Kafka's storage tool, as KRaft requires.
+
+        Raises KafkaMissing with the tool's output if that fails.
+        """
         tool = [
             "kafka.tools.StorageTool",
             "format",
@@ -183,6 +187,7 @@ class RealKafka:
             raise KafkaMissing(f"Kafka's storage tool failed:\n{last_lines(output, 25)}")
 
     def _launch(self, properties: Path) -> "subprocess.Popen[bytes]":
+        """Start Kafka's process, in a session of its own, with its output in the log file."""
         # Where the system can, the broker dies with us even if we are killed.
         setpriv = shutil.which("setpriv")
         die_with_parent = [setpriv, "--pdeathsig", "KILL"] if setpriv else []

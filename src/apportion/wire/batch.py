@@ -12,7 +12,8 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from apportion.errors import DecodeError
-from apportion.wire.compression import Buffer, compress, decompress
+from apportion.wire.codec import Buffer
+from apportion.wire.compression import compress, decompress
 
 HEADER = Struct(">qiibIhiqqqhii")
 CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers

@@ -7,15 +7,13 @@ the only kind that Java's reader accepts.
 
 import zlib
 from collections.abc import Callable
-from typing import TypeAlias
 
 import cramjam
 
 from apportion.errors import DecodeError
+from apportion.wire.codec import Buffer
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + (1).to_bytes(4, "big") * 2

@@ -4,7 +4,7 @@ whom.
 
 from collections.abc import Mapping
 
-from apportion.member.assignors.builtin import Cluster, Given, Subscription
+from apportion.member.assignors.builtin import ClusterTopics, Given, Subscription
 
 Owners = dict[tuple[str, int], str]
 
@@ -22,7 +22,7 @@ def owners(given: Mapping[str, Given]) -> Owners:
     return found
 
 
-def wanted(cluster: Cluster, members: Mapping[str, Subscription]) -> list[tuple[str, int]]:
+def wanted(cluster: ClusterTopics, members: Mapping[str, Subscription]) -> list[tuple[str, int]]:
     """The partitions that must be somebody's."""
     topics = sorted({topic for said in members.values() for topic in said.topics})
     return [

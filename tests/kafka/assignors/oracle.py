@@ -5,7 +5,7 @@ Oracle.java.
 import subprocess
 from pathlib import Path
 
-from apportion.member.assignors.builtin import Cluster, Given, Subscription
+from apportion.member.assignors.builtin import ClusterTopics, Given, Subscription
 from apportion.member.assignors.serde import (
     decode_assignment,
     encode_assignment,
@@ -38,7 +38,7 @@ class Oracle:
         self._process.communicate()  # the end of its input is its end
 
     def assign(
-        self, name: str, cluster: Cluster, blobs: dict[str, tuple[bytes, str | None]]
+        self, name: str, cluster: ClusterTopics, blobs: dict[str, tuple[bytes, str | None]]
     ) -> dict[str, Given]:
         """What Java's assignor of that name gives. blobs: the subscription and instance id of each
         member.

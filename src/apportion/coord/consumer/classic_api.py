@@ -320,6 +320,10 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 def _leave_response(
     version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
+    """Return a consumer group's LeaveGroup response with a code for each member.
+
+    Up to version 2 the request names one member, and its code is that of the response.
+    """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     results = (

@@ -1,4 +1,4 @@
-"""What a heartbeat does to a consumer group, whichever protocol the member uses (KIP-848).
+"""The effect of a heartbeat on a consumer group, in either group protocol (KIP-848).
 
 The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
 subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it,

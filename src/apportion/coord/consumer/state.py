@@ -87,7 +87,7 @@ class ConsumerGroupMember:
 
 
 class ConsumerGroupSavedState:
-    """What the log says of a group. Only `replay.apply_*` writes here."""
+    """State of a consumer group that is in the log. Only `replay.apply_*` writes here."""
 
     __slots__ = (
         "assignment_epoch",
@@ -123,7 +123,7 @@ class ConsumerGroupSavedState:
 
 
 class ConsumerGroupLiveState:
-    """What need not survive a crash."""
+    """State of a consumer group that need not survive a crash."""
 
     __slots__ = ("seen_topics",)
 

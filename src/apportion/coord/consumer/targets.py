@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.assign.assignors import ASSIGNORS
-from apportion.assign.subscriptions import Subscriptions
+from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
 from apportion.coord.turn import Turn
 from apportion.topics import Topic, TopicId, Topics
 
-Vector = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
 

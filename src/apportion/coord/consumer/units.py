@@ -125,6 +125,7 @@ class UnitNumbering:
             yield self.ids[number], tuple(partitions)
 
     def _number(self, topic_id: TopicId) -> int:
+        """Return the consumer group's number of a topic; give a new topic the next one."""
         number = self._numbers.get(topic_id)
         if number is None:
             number = self._numbers[topic_id] = len(self.ids)

@@ -60,6 +60,10 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
 
 
 def _assignor(choice: str | Assignor) -> Assignor:
+    """Return the assignor for one entry of the strategy: a built-in name, or an object.
+
+    Raises ValueError for an unknown name, and for an object without the interface.
+    """
     if isinstance(choice, str):
         if "," in choice:
             # other clients take partition.assignment.strategy as one text with commas

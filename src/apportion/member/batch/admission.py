@@ -1,4 +1,4 @@
-"""Whether a query may join its group: the query and the group's offsets must have the same sinks.
+"""The decision whether a query may join its group: its sinks must be those of the group's offsets.
 
 The problem: a committed offset says that the records below it are processed, and that is true for
 one sink only. A query with other sinks that joined the group would commit offsets past records that
@@ -71,7 +71,7 @@ GROUP_HAS_MEMBERS = (  # errors of a commit without a member id if the group has
 
 
 class GroupAdmission:
-    """What one process of a query knows of its sinks and of its group's.
+    """State of one process of a query: its sinks, and those of its group's offsets.
 
     last_planned: the span that this process planned last, a question or a batch.
     commit_metadata: the metadata of every commit, with the names of the sinks.
@@ -79,7 +79,10 @@ class GroupAdmission:
     """
 
     def __init__(self, checkpoint: str) -> None:
-        """checkpoint: the id of the first question, unless a span before it has one."""
+        """Begin without knowledge of the sinks, as in a new process of the query.
+
+        checkpoint: the id of the first question, unless a span before it has one.
+        """
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False

@@ -54,7 +54,7 @@ class BatchOwnership(NamedTuple):
 
 
 class BatchMembership:
-    """What a member that works in micro-batches owns and has committed.
+    """Partitions and committed offsets of a member that works in micro-batches.
 
     ownership: what the last span read. committed: what this member has committed in this
     incarnation.

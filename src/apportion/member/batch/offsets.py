@@ -189,6 +189,7 @@ def _value_of(
 
 
 def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
+    """Return values by topic name and id, each with its partitions in ascending order."""
     topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
     for partition in sorted(values):
         topics.setdefault((partition.topic, partition.topic_id), []).append(

@@ -1,4 +1,4 @@
-"""Which offsets the next micro-batch reads: a pure function of the last batch and the logs.
+"""The offset ranges of the next micro-batch: a pure function of the last batch and the logs.
 
 The next span owns exactly what the member owns, each partition from its position as far as the
 limits allow. The position of a partition is, in this order:
@@ -32,7 +32,7 @@ class LogBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartingOffsets:
-    """Where a partition without a committed offset starts (the option startingOffsets).
+    """Start of a partition without a committed offset (the option startingOffsets).
 
     by_partition: by topic name and partition; EARLIEST and LATEST are allowed. default: for all
     others.

@@ -1,4 +1,4 @@
-"""What `BatchPlanner` asks its membership, the cluster and the query's writers.
+"""Queries of `BatchPlanner` to its membership, to the cluster and to the query's writers.
 
 Each query is a value. The planner is a generator that yields one and is sent the answer, or has an
 exception thrown in; the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.membership import Assignment, View
+from apportion.member.membership import MemberAssignment, View
 from apportion.topics import TopicIdPartition
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class ResolveTopicNames:
     Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
     """
 
-    partitions: Assignment
+    partitions: MemberAssignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class AdoptAssignment:
     """
 
     incarnation: int
-    target: Assignment
+    target: MemberAssignment
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,10 @@ class LostOffsets(ValueError):
     def __init__(
         self, partition: TopicIdPartition, fence: int | None, start: int, why: str = ""
     ) -> None:
+        """Create the error for a batch whose range starts above the sink's fence.
+
+        fence: the sink's next offset of the partition; None if it has none. why: another sentence.
+        """
         if fence is None:
             what = (
                 f"{partition}: the sink has nothing of it, but the batch starts at {start}, which "
@@ -241,6 +245,7 @@ def _parse_question_number(value: Any) -> int:
 
 
 def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions of a span's JSON whose committed offset names no sink."""
     unclaimed = []
     for topic, entry in _require_object(value, "nameless").items():
         topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
@@ -262,6 +267,7 @@ def _require_object(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
+    """Check that a JSON object of a span has exactly these keys, which are sorted."""
     if tuple(sorted(_require_object(value, what))) != keys:
         raise SpanError(
             f"{what} must have exactly the keys {', '.join(keys)}, not "
@@ -276,6 +282,7 @@ def _parse_partition(topic: str, number: str) -> int:
 
 
 def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
+    """Return a partition's range of a span's JSON; raise SpanError if it is none."""
     is_pair = (
         isinstance(offset_range, list | tuple)
         and len(offset_range) == 2
@@ -290,7 +297,7 @@ def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
 
 
 class RangeAdmission(NamedTuple):
-    """What a sink may write of one partition's range: the rows in `[lower, to)`.
+    """The rows of one partition's range that a sink may write: those in `[lower, to)`.
 
     fence: the sink's new fence, to be set in the same transaction; None if it stays.
     """

@@ -12,7 +12,13 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.assignors.interface import Cluster, FollowUp, Given, MemberFailure, Rebalance
+from apportion.member.assignors.interface import (
+    ClusterTopics,
+    FollowUp,
+    Given,
+    MemberFailure,
+    Rebalance,
+)
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -33,7 +39,7 @@ from apportion.member.classic.requests import (
     sync_request,
 )
 from apportion.member.membership import (
-    MemberRequest,
+    MembershipRequest,
     MembershipState,
     Offer,
     TopicDescription,
@@ -45,7 +51,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 class Incarnation:
-    """What a classic member knows and owns in one incarnation.
+    """One incarnation of a classic member: its generation and the partitions it owns.
 
     number: counts the incarnations. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
@@ -92,7 +98,7 @@ class Incarnation:
 
     @property
     def metadata_delay_ms(self) -> int:
-        """How long the next Metadata request waits; 0 while the generation depends on it.
+        """Return the wait before the next Metadata request; 0 while the generation depends on it.
 
         Else metadata.max.age.ms at the most, and less where a change is expected.
         """
@@ -108,7 +114,7 @@ class Incarnation:
 
     @property
     def is_missing_topics(self) -> bool:
-        """Whether an assigned topic or partition is missing in the topic metadata."""
+        """Return whether an assigned topic or partition is missing in the topic metadata."""
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
@@ -120,7 +126,7 @@ class Incarnation:
 
     # a generation
 
-    def build_request(self, state: MembershipState, member_id: str) -> MemberRequest:
+    def build_request(self, state: MembershipState, member_id: str) -> MembershipRequest:
         """Return the request that `state` calls for.
 
         Raises Refused with the fatal error, if there is one: such a member has to end.
@@ -143,12 +149,8 @@ class Incarnation:
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         # The leader assigns by name; what a name means for this member is fixed when it joins.
         self._topic_ids = self._metadata.topic_ids()
-        self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = (
-            self.topics,
-            self.rejoin_reason,
-            None,
-            None,
-        )
+        self._joined_topics, reason = self.topics, self.rejoin_reason
+        self.rejoin_reason = self._pending_assignment = None
         return join_request(
             self._settings, member_id, self.topics, owned, self._assigned_generation, reason
         )
@@ -201,10 +203,8 @@ class Incarnation:
             # No bytes: the leader left this member out.
             given = decode_assignment(response.assignment) if len(response.assignment) else Given()
         except DecodeError as error:
-            raise Refused(
-                Code.INVALID_REQUEST,
-                f"the assignment by the group's leader cannot be decoded: {error}",
-            ) from error
+            why = f"the assignment by the group's leader cannot be decoded: {error}"
+            raise Refused(Code.INVALID_REQUEST, why) from error
         unsubscribed = next(
             (parts.topic for parts in given.partitions if parts.topic not in self.topics), None
         )
@@ -268,7 +268,7 @@ class Incarnation:
         return []
 
     def _resume_assignment(
-        self, step: Callable[[PendingAssignment, Cluster], EncodedAssignments | None]
+        self, step: Callable[[PendingAssignment, ClusterTopics], EncodedAssignments | None]
     ) -> None:
         if self._pending_assignment is not None:
             shapes = self._metadata.topic_shapes(self.generation.topics)
@@ -277,7 +277,7 @@ class Incarnation:
             )
 
     def _set_assignment(
-        self, shapes: Cluster, outcome: EncodedAssignments | PendingAssignment
+        self, shapes: ClusterTopics, outcome: EncodedAssignments | PendingAssignment
     ) -> None:
         if isinstance(outcome, PendingAssignment):
             self._pending_assignment = outcome
@@ -384,7 +384,7 @@ class Incarnation:
 
     @property
     def may_rejoin(self) -> bool:
-        """Whether the owner uses nothing that it may not keep while rejoining."""
+        """Return whether the owner uses nothing that it may not keep while rejoining."""
         ownership = self.ownership
         if self.fatal is not None:
             return False

@@ -13,7 +13,7 @@ from apportion.member.assignors.checks import check_cooperative, check_given, pa
 from apportion.member.assignors.interface import (
     AssignmentQueries,
     Assignor,
-    Cluster,
+    ClusterTopics,
     Given,
     Subscription,
 )
@@ -93,7 +93,7 @@ class PendingAssignment:
         self._members = members
         self._checks = checks
 
-    def resume(self, answer: Any, cluster: Cluster) -> EncodedAssignments | None:
+    def resume(self, answer: Any, cluster: ClusterTopics) -> EncodedAssignments | None:
         """Send the cluster's answer to the assignor's query (None at first).
 
         Return the assignments for SyncGroup, or None if the assignor has another query.
@@ -102,14 +102,18 @@ class PendingAssignment:
         """
         return self._advance(lambda: self._queries.send(answer), cluster)
 
-    def fail(self, error: Unanswerable | Refused, cluster: Cluster) -> EncodedAssignments | None:
+    def fail(
+        self, error: Unanswerable | Refused, cluster: ClusterTopics
+    ) -> EncodedAssignments | None:
         """Throw an error into the assignor, whose query cannot be answered; return as `resume`.
 
         error: Unanswerable for now, Refused for good.
         """
         return self._advance(lambda: self._queries.throw(error), cluster)
 
-    def _advance(self, step: Callable[[], Any], cluster: Cluster) -> EncodedAssignments | None:
+    def _advance(
+        self, step: Callable[[], Any], cluster: ClusterTopics
+    ) -> EncodedAssignments | None:
         """Run the assignor to its next query, or to its end, when its assignments are checked."""
         try:
             self.query = step()
@@ -123,7 +127,7 @@ class PendingAssignment:
 
 
 def assign_partitions(
-    assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
+    assignor: Assignor, cluster: ClusterTopics, members: Mapping[str, Subscription], *, checks: bool
 ) -> EncodedAssignments | PendingAssignment:
     """Run the leader's assignor; return its assignments for SyncGroup, or what is pending.
 
@@ -140,7 +144,7 @@ def assign_partitions(
 
 def _check_and_encode(
     assignor: Assignor,
-    cluster: Cluster,
+    cluster: ClusterTopics,
     members: Mapping[str, Subscription],
     given: dict[str, Given],
     *,

@@ -46,7 +46,7 @@ class ClassicSettings(MemberSettings):
 
     @property
     def join_timeout_ms(self) -> int:
-        """How long to wait for the response to JoinGroup or SyncGroup.
+        """Return how long to wait for the response to JoinGroup or SyncGroup.
 
         The coordinator holds both back until all members have joined or synced.
         """

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apportion.member.membership import Assignment, to_wire
+from apportion.member.membership import MemberAssignment, to_wire
 from apportion.member.settings import MemberSettings
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -32,7 +32,7 @@ class HeartbeatBuilder:
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
         # subscription and owned partitions as last sent; None: the next heartbeat is full
-        self._last_sent: tuple[tuple[str, ...], Assignment] | None = None
+        self._last_sent: tuple[tuple[str, ...], MemberAssignment] | None = None
 
     def require_full(self) -> None:
         """Make the next heartbeat a full one.
@@ -42,7 +42,7 @@ class HeartbeatBuilder:
         self._last_sent = None
 
     def build(
-        self, epoch: int, topics: tuple[str, ...], owned: Assignment
+        self, epoch: int, topics: tuple[str, ...], owned: MemberAssignment
     ) -> ConsumerGroupHeartbeatRequest:
         """Return the next heartbeat, and remember what it reports."""
         settings = self._settings

@@ -13,7 +13,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import (
-    Cluster,
+    ClusterTopics,
     FollowUp,
     Given,
     MemberFailure,
@@ -96,6 +96,10 @@ class StreamsSettings:
     probing_interval_ms: int = PROBING_REBALANCE_INTERVAL_MS.default
 
     def __post_init__(self) -> None:
+        """Check release, upgrade.from, process id and application.server.
+
+        Raises ValueError.
+        """
         initial_metadata_version(self.release, self.upgrade_from)
         if len(self.process_id) != 16:
             raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
@@ -136,7 +140,10 @@ class StreamsAssignor:
     def __init__(
         self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
     ) -> None:
-        """incarnation: a function that returns the member's present incarnation."""
+        """Begin without tasks, at the metadata version that release and upgrade.from imply.
+
+        incarnation: a function that returns the member's present incarnation.
+        """
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
@@ -207,7 +214,7 @@ class StreamsAssignor:
     # the leader's assignment
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
         """Assign all tasks, as the leader; yield queries to the cluster.
 

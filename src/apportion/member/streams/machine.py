@@ -39,7 +39,10 @@ class StreamsMember:
     """
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """classic: all settings but the assignors; this member has its own."""
+        """Create the classic member that carries a Streams member, with an assignor of its own.
+
+        classic: all settings but the assignors.
+        """
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
         self._member = ClassicMember(
             replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)

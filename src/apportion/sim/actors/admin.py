@@ -49,7 +49,7 @@ class TopicAdmin(Client):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return not self._jobs
 
     def create(self, name: str, partitions: int) -> None:
@@ -96,6 +96,7 @@ class TopicAdmin(Client):
             self._jobs.pop(0)
 
     def _add_partitions(self, name: str, by: int) -> Script:
+        """Grow a topic by that many partitions, from the count that it has now."""
         topic = (yield from fetch_topics(self, [name])).named(name)
         if topic is not None:
             grown = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)

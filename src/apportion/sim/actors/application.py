@@ -110,7 +110,7 @@ class Application(Client):
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether the member of this incarnation uses the classic protocol."""
+        """Return whether the member of this incarnation uses the classic protocol."""
         return self.protocol_choice.protocol != CONSUMER
 
     @property
@@ -118,6 +118,7 @@ class Application(Client):
         return f", {self.protocol_choice}" if self.uses_classic_protocol else ""
 
     def _new_member(self, scenario: Scenario) -> AnyMember:
+        """Create the member of a new incarnation, of the protocol that is its turn."""
         if self.uses_classic_protocol:
             return classic_member(scenario, self.group, self.instance_id, self.protocol_choice)
         return consumer_member(
@@ -248,6 +249,7 @@ class Application(Client):
         self.set_in_use(0, {})
 
     def _end_process(self) -> None:
+        """End the process: its work stops, and its connections close."""
         if self.is_up:
             self.simulation.write_trace(self.name, "ends")
             self._stop_work()
@@ -264,6 +266,7 @@ class Application(Client):
         )
 
     def _on_timer(self) -> None:
+        """Step the member if it is due, on the simulated clock of its process."""
         wake_ms = self.member.wake_at()
         if wake_ms is not None and wake_ms <= self.mono_ms():
             self.step_member(self._tick)
@@ -271,6 +274,7 @@ class Application(Client):
             self._alarm.set(wake_ms)
 
     def _send(self, send: SendToCoordinator) -> None:
+        """Send the member's request to the coordinator, in place of an unanswered one."""
         self._abandon_request()
         version = REQUEST_VERSIONS[type(send.request)]
         self.heartbeat_channel.send(
@@ -331,6 +335,7 @@ class Application(Client):
         )
 
     def _receive_metadata(self, request_id: int, answer: Any) -> None:
+        """Give the member the topics of a Metadata response, or tell it that none came."""
         if answer is None:
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
@@ -353,6 +358,7 @@ class Application(Client):
         )
 
     def _receive_coordinator(self, request_id: int, answer: Any) -> None:
+        """Give the member the FindCoordinator response, or tell it that none came."""
         if answer is None:
             self.step_member(Unanswered(request_id, "nobody answered"))
             return

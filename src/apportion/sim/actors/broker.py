@@ -101,7 +101,7 @@ class BrokerProcess(SimulatedProcess):
 
     @property
     def is_waiting_for_disk(self) -> bool:
-        """Whether a flush is under way, or was refused and will be tried again."""
+        """Return whether a flush is under way, or was refused and will be tried again."""
         return self._is_flushing or self._was_refused
 
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:
@@ -184,6 +184,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Gone(tickets))
 
     def _on_timer(self) -> None:
+        """Step the node if a deadline of it is due, on the broker's simulated clock."""
         assert self.node is not None
         # Read again: the deadline for which the alarm was set may have moved.
         wake_ms = self.node.wake_at()
@@ -202,6 +203,7 @@ class BrokerProcess(SimulatedProcess):
         self._perform(actions)
 
     def _perform(self, actions: list[Any]) -> None:
+        """Carry out the node's actions: send replies, start flushes, trace notes."""
         assert self.node is not None
         for action in actions:
             if type(action) is Reply:

@@ -119,7 +119,7 @@ class Worker(Application):
 
     @property
     def trigger_ms(self) -> int:
-        """How long the query waits when there was nothing to read."""
+        """Return how long the query waits when there was nothing to read."""
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:

@@ -191,6 +191,7 @@ class InvariantChecker:
                     self.classic_groups.check_silence(group, self._mono_ms(), shard.wake_at())
 
     def _check_consumer_group(self, group: ConsumerGroup, shard: Shard, event: Any) -> None:
+        """Check a consumer group after a step of the broker, and count its rebalances."""
         if not self.consumer_groups.is_known(group.group_id):
             self.classic_groups.forget(group.group_id)
         epochs = self.consumer_groups.check_change(group, shard.topics, event, self._mono_ms())
@@ -203,6 +204,7 @@ class InvariantChecker:
                 self.consumer_groups.check_in_use(group, owner, self._topics())
 
     def _check_classic_group(self, group: ClassicGroup) -> None:
+        """Check a classic group after a step of the broker, if it has changed."""
         if self.consumer_groups.is_known(group.group_id):
             self._check_downgrade(group, is_recovered=False)
         if not self.classic_groups.has_changed(group):
@@ -264,6 +266,7 @@ class InvariantChecker:
         return [shard for _, shard in self._node_shards()]
 
     def _parked_tickets(self) -> set[Ticket]:
+        """Return the tickets of the JoinGroup and SyncGroup requests that wait in groups."""
         groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
         return {
             ticket
@@ -273,6 +276,7 @@ class InvariantChecker:
         }
 
     def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
+        """Return the group from the coordinator shards of the running broker, if it exists."""
         for _, shard in self._node_shards():
             group = shard.ledger.groups.get(group_id)
             if group is not None:

@@ -61,7 +61,7 @@ class ConsumerGroupChecker:
         self._removed: dict[str, None] = {}
 
     def is_known(self, group_id: str) -> bool:
-        """Whether the group was a consumer group when it was last checked."""
+        """Return whether the group was a consumer group when it was last checked."""
         return group_id in self._members
 
     # replies and answers

@@ -14,7 +14,7 @@ from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.topics import IdPartition, Topic, Topics
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
-Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
+ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
 def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
@@ -245,7 +245,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
             yield f"the count of {what} is {counter}, and a recount gives {recount}."
 
 
-GROUP_LAWS: dict[str, Law] = {
+GROUP_LAWS: dict[str, ConsumerGroupLaw] = {
     "one-holder": one_holder,
     "bounded-epochs": bounded_epochs,
     "legal-target": legal_target,
@@ -321,6 +321,7 @@ def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
 
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:
+    """Return the owner of each unit (a numbered partition) by the members' targets."""
     return {
         unit: name
         for name, member in group.saved.members.items()

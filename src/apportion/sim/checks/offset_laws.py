@@ -182,6 +182,7 @@ class OffsetChecker:
         self._shown[group_partition] = max(self._shown.get(group_partition, 0), offset)
 
     def _note_written(self, topics: Topics, body: Any) -> None:
+        """Remember the highest base offset that each partition's producer was answered."""
         for topic_response in body.responses:
             topic = topics.named(topic_response.name)
             for partition in topic_response.partition_responses:

@@ -121,6 +121,10 @@ def read_during_compaction(
 
 
 def _last_of_each_key(records: Sequence[CoordinatorRecord], cleaned: int) -> list[int]:
+    """Return the indexes of those first `cleaned` records that the log cleaner keeps.
+
+    It keeps the last record of each key.
+    """
     return sorted(
         {
             encode_key(record.key): index for index, record in enumerate(islice(records, cleaned))
@@ -155,6 +159,7 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
 
 
 def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
+    """Return the saved state of a consumer group's member as a value to compare."""
     target = (
         None
         if member.target is None

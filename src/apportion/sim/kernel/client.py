@@ -32,7 +32,7 @@ class Client(SimulatedProcess):
 
     @property
     def is_working(self) -> bool:
-        """Whether the script of this incarnation is running."""
+        """Return whether the script of this incarnation is running."""
         return self._runner is not None and not self._runner.is_finished
 
     def script(self) -> Script:

@@ -251,7 +251,7 @@ class ScriptRunner:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the script has ended or was cancelled."""
+        """Return whether the script has ended or was cancelled."""
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:
@@ -269,6 +269,7 @@ class ScriptRunner:
             script.close()
 
     def _next(self, step: Callable[[Any], Any], value: Any) -> None:
+        """Run the script to its next effect and start that; note the end of the script."""
         # Before the effect starts, which may resume the script at once.
         self._turn += 1
         try:

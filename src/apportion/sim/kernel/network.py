@@ -144,7 +144,7 @@ class RequestChannel:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is in flight."""
+        """Return whether a request is in flight."""
         return self._on_answer is not None
 
     def send(
@@ -205,6 +205,7 @@ class RequestChannel:
             self._complete(NO_ANSWER)
 
     def _timed_out(self) -> None:
+        """Close the connection of a request that was not answered in time, and tell its sender."""
         on_answer = self._take_callback()
         # As real clients do: on this connection the late answer would be taken for the next
         # request's.

@@ -1,4 +1,4 @@
-"""What is simulated: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
+"""Scenarios: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
 
 A scenario is a value, and the same scenario gives the same history. Sizes come from one random
 stream of the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is
@@ -138,6 +138,7 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check sizes, timeouts, names and faults; raise ScenarioRefused."""
         for name in MINIMUM:
             if not isinstance(getattr(self, name), int):
                 raise ScenarioRefused(

@@ -26,7 +26,7 @@ class StreamsGroup(NamedTuple):
     configs: AssignmentConfigs
 
 
-Law = Callable[[StreamsGroup], Iterator[str]]
+StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 
 
 def one_active(group: StreamsGroup) -> Iterator[str]:
@@ -113,12 +113,12 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
         )
 
 
-ALWAYS: dict[str, Law] = {
+ALWAYS: dict[str, StreamsGroupLaw] = {
     "one-active": one_active,
     "one-role": one_role,
     "few-warmups": few_warmups,
 }
-AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
+AT_REST: dict[str, StreamsGroupLaw] = {"all-owned": all_owned, "one-version": one_version}
 STREAMS_LAWS = {
     "one-active": "no task is active in two threads that are members",
     "one-role": (

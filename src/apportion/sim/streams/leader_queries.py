@@ -1,5 +1,6 @@
-"""What a simulated Streams leader asks the broker before it assigns tasks, as parts of a script.
+"""Queries of a simulated Streams leader to the broker, as parts of a script.
 
+The leader asks them before it assigns tasks.
 `client.leader_queries` does the same over sockets. Each function returns the event for the member.
 """
 

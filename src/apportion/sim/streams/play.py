@@ -77,7 +77,7 @@ class RehearsalResult(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether every law held and no instance failed by itself."""
+        """Return whether every law held and no instance failed by itself."""
         return self.broken is None and not self.died
 
     @property

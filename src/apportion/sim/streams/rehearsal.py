@@ -1,4 +1,4 @@
-"""What is rehearsed: a rolling upgrade of a Streams application, simulated before it is done.
+"""A rehearsal: a rolling upgrade of a Streams application, simulated before it is done.
 
 Set by the user of `apportion streams rehearse` or drawn from a seed. `play.py` plays it against the
 simulated broker, in simulated time. A rolling bounce restarts all instances one after the other;
@@ -63,6 +63,7 @@ class Rehearsal:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the sizes and names of the rehearsal; raise RehearsalRefused."""
         try:
             steps = self.instances * len(self.upgrade.bounces)
         except ValueError as error:

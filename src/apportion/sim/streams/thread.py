@@ -150,6 +150,7 @@ class StreamThread(Application):
             self.die(closes_connections=True)
 
     def _new_member(self, scenario: Scenario) -> StreamsMember:
+        """Create the Streams member of the release that the instance runs as now."""
         bounce = self.instance.runs_as
         settings = StreamsSettings(
             topology=WORD_COUNT,
@@ -233,6 +234,7 @@ class StreamThread(Application):
         self.step_member((yield from answer_query(self, action)))
 
     def _perform_leader_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
+        """Carry out an effect of the leader's script: a request, or a wait."""
         assert self._leader_channel is not None
         if type(effect) is SendRequest:
             self._leader_channel.send(
