@@ -76,6 +76,7 @@ def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) ->
     by_cell: dict[tuple[str, str], list[MatrixResult]] = {cell: [] for cell in cells()}
     for result in outcomes:
         by_cell[result.from_, result.to].append(result)
+    # Sorted, because Spark returns the rows in any order.
     table = [Cell(*cell, tuple(sorted(results))) for cell, results in by_cell.items()]
     if as_json:
         print(json.dumps([_cell_json(cell) for cell in table], indent=2))

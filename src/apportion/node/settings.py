@@ -197,6 +197,7 @@ class BrokerSettings:
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
+            # Kafka refuses 0, too: every closed segment would be deleted at once.
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
@@ -244,6 +245,7 @@ def _unknown(name: str, known: list[str]) -> str:
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
     """Return a broker setting's value in the type of its default; texts are read as by Kafka."""
+    # Before the numbers, because in Python a bool is an int.
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value

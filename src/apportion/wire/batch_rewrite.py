@@ -53,6 +53,7 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
     batch = bytearray(
         HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body
     )
+    # The lowest three bits of the attributes are the compression.
     _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
     return batch
 

@@ -79,6 +79,7 @@ def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     )
     try:
         writer[0](value, parts.append)
+    # All that generated code raises for a value that does not fit the declaration of its field.
     except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
         raise EncodeError(_error_text(cls, version, error, writer)) from error
 

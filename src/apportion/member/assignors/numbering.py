@@ -71,6 +71,7 @@ class Numbering:
         numbers = np.fromiter(
             chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics)
         )
+        # A claim may name partitions that are gone: its topic was recreated with fewer.
         exists = (numbers >= 0) & (numbers < self.sizes[topics])
         member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
         partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)

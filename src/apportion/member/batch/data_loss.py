@@ -88,6 +88,7 @@ def deleted_partitions(
     topics: Topics = yield ExistingTopics(
         tuple(dict.fromkeys(partition.topic for partition in suspects))
     )
+    # By id (KIP-516): a recreated topic has the name, and none of the records.
     return tuple(
         partition
         for partition in suspects

@@ -206,7 +206,7 @@ class ProduceAppend:
             raise Refused(
                 Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch"
             )
-        # KIP-110: clients of older versions cannot read it.
+        # KIP-110: clients that speak an older version do not know the codec.
         if header.compression == ZSTD and self._version < FIRST_ZSTD_VERSION:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
 

@@ -17,6 +17,7 @@ def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     """
     request: InitProducerIdRequest = arrived.request
     if request.transactional_id is not None:
+        # Kafka, too, answers an empty transactional id with INVALID_REQUEST.
         code = (
             Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             if request.transactional_id

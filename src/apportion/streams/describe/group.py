@@ -329,6 +329,8 @@ def _standby_kind(group: GroupDescription) -> StandbyKind:
         isinstance(consumer.subscription, SubscriptionInfo) and not consumer.subscription.tags
         for consumer in group.consumers
     )
+    # A rebalance at once (0) is for tasks that change hands, not for warm-ups; and client tags may
+    # leave tasks without standbys (KIP-708).
     if group.next_rebalance_ms == 0 or not untagged:
         return StandbyKind.EITHER
     with_copy = dict.fromkeys(task for process in group.processes for task in process.standby)

@@ -84,6 +84,8 @@ def _advice_without_blocker(
 
     A sentence of `apportion streams describe`.
     """
+    # Versions 1 and 2 do not name a newer one: a newer release with upgrade.from looks like an old
+    # one.
     if used == understood and used < EARLIEST_PROBEABLE:
         advice = "once all run a newer release, bounce them one by one without upgrade.from"
         return f"All speak version {used}, which does not name a newer supported one: {advice}."
