@@ -1,10 +1,11 @@
-"""The laws about names: of modules, and of public types. `test_tidy.py` asks them."""
+"""The laws about names: of modules, public types and tests. `test_tidy.py` asks them."""
 
 import ast
 import re
 from collections.abc import Iterator
 
 BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "common", "base", "impl", "info"}
+TEST_NAME_LENGTH = 80
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")  # not T, not HANDLERS
 TYPE_VARIABLES = ("TypeVar", "ParamSpec", "TypeVarTuple")
 
@@ -14,6 +15,17 @@ def name_faults(path: str, tree: ast.Module) -> Iterator[str]:
     for word in re.split(r"[/_.]", path.removesuffix(".py")):
         if word in BANNED_WORDS:
             yield f"{path}: {word!r} names no concept"
+
+
+def long_name_faults(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the tests whose name is longer than a sentence should be."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+            and len(node.name) > TEST_NAME_LENGTH
+        ):
+            yield f"{path}:{node.lineno}: {node.name} has {len(node.name)} characters"
 
 
 def statements_of(block: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -31,7 +31,7 @@ from tests.laws import (
     summary_faults,
     world_faults,
 )
-from tests.name_laws import name_faults, type_names
+from tests.name_laws import TEST_NAME_LENGTH, long_name_faults, name_faults, type_names
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
@@ -83,6 +83,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_every_module_keeps_the_law(law: Any) -> None:
     assert [fault for path, tree in sources() for fault in law(path, tree)] == []
+
+
+def test_no_test_has_a_long_name() -> None:
+    assert [
+        fault
+        for name in tracked()
+        if name.startswith("tests/") and name.endswith(".py")
+        for fault in long_name_faults(name, ast.parse((ROOT / name).read_text()))
+    ] == []
 
 
 def test_files_do_not_grow_over_the_wall() -> None:
@@ -264,6 +273,14 @@ def test_a_type_name_that_stands_twice_is_seen(text: str) -> None:
 def test_a_private_type_a_constant_and_a_type_variable_may_stand_twice(text: str) -> None:
     modules = [(path, ast.parse(text)) for path in ("coord/x.py", "node/y.py")]
     assert type_names(modules) == {}
+
+
+def test_a_long_name_of_a_test_is_seen() -> None:
+    name = "test_" + "a" * (TEST_NAME_LENGTH - 4)
+    text = f"class TestA:\n    async def {name}(self): ..."
+    assert list(long_name_faults("x.py", ast.parse(text))) == [f"x.py:2: {name} has 81 characters"]
+    for shorter in (name[:-1], "a" + name):
+        assert not list(long_name_faults("x.py", ast.parse(f"def {shorter}(): ...")))
 
 
 def test_an_import_circle_is_seen() -> None:

@@ -42,7 +42,7 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
     ]
 
 
-def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_upgrade(
+def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
     broker: SimpleNamespace,
 ) -> None:
     broker.clusters["one"].commit("up", {broker.places[0]: 1, broker.places[1]: 2})

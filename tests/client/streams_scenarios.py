@@ -192,7 +192,7 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
         assert told() == {TaskId(0, number): RUNNING for number in range(5)}
 
 
-def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(
+def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
     def keep(places: tuple[TopicPartition, ...]) -> None:

@@ -39,7 +39,7 @@ def polled_until(consumer: Consumer, ready: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when_it_is_there(
+def test_a_missing_topic_is_logged_once_in_half_a_second_and_again_when_it_exists(
     broker: EmbeddedBroker,
     cluster: Cluster,
     caplog: pytest.LogCaptureFixture,

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 
 from apportion.wire.records.codec import decode_key, decode_value
 from apportion.wire.records.groups import GroupMetadataKey
-from tests.compat.driven import SESSION_MS, Client, Stage
+from tests.compat.foreign_clients import SESSION_MS, Client, Stage
 from tests.compat.lanes import LANES, ONE_EACH, Lane
 from tests.compat.node import NodeMissing, node_with_clients
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import ConsumerGroupType
 
+from tests.compat.java.history import all_read, quarrels, settled, unexplained_repeats, until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, quarrels, settled, unexplained_repeats, until
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -65,7 +65,7 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_static_members_return_without_a_rebalance_and_the_leader_still_watches_the_topic(
+def test_static_members_return_without_rebalance_and_the_leader_still_watches_topics(
     bootstrap: str, resident: Jvm, mortal: Jvm, assignor: str
 ) -> None:
     a, b, c = (

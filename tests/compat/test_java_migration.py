@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import Jvm, classic, modern
-from tests.compat.java.stage import Stage
-from tests.compat.java.story import (
+from tests.compat.java.history import (
     Actor,
     all_read,
     quarrels,
@@ -21,6 +19,8 @@ from tests.compat.java.story import (
     until,
     vacancies_ms,
 )
+from tests.compat.java.jvm import Jvm, classic, modern
+from tests.compat.java.stage import Stage
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, jars_of
+from tests.compat.java.history import all_read, committed_by, settled, until
 from tests.compat.java.jvm import Jvm, classic
 from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, committed_by, settled, until
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served

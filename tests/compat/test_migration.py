@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import NewTopic
 
-from tests.compat.driven import Client, Stage
+from tests.compat.foreign_clients import Client, Stage
 
 PARTITIONS = 6
 DRIVER = Path(__file__).with_name("clients") / "confluent.py"

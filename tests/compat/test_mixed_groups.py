@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import Jvm, classic, modern
-from tests.compat.java.stage import Stage
-from tests.compat.java.story import (
+from tests.compat.java.history import (
     Actor,
     all_read,
     quarrels,
@@ -20,6 +18,8 @@ from tests.compat.java.story import (
     unexplained_repeats,
     until,
 )
+from tests.compat.java.jvm import Jvm, classic, modern
+from tests.compat.java.stage import Stage
 from tests.compat.java.threads import joined, librdkafka, ours
 
 THREADS = {"librdkafka": librdkafka, "apportion": ours}

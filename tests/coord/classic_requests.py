@@ -18,8 +18,8 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.coordworld import topics
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
+from tests.coord.shard_driver import topics
 
 
 def world_with_one_consumer() -> MixedWorld:

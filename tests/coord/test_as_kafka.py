@@ -19,7 +19,7 @@ from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.coord.coordworld import World, topics
+from tests.coord.shard_driver import World, topics
 
 SHORT_NOTES = GroupSettings(offset_metadata_max_bytes=4)
 

@@ -32,8 +32,15 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records.codec import decode_value
 from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated, subscription
-from tests.coord.coordworld import topics
+from tests.coord.classic_shard_driver import (
+    TOO_LONG,
+    ClassicWorld,
+    Player,
+    ask,
+    seated,
+    subscription,
+)
+from tests.coord.shard_driver import topics
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])
@@ -112,9 +119,7 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
     )
 
 
-def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands_at_its_top() -> (
-    None
-):
+def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
     wrong = LeaveGroupRequest(group_id="g", member_id="x")
@@ -312,9 +317,7 @@ def test_who_may_commit_to_a_group_without_members(
     assert world.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
-def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_protocol_comes() -> (
-    None
-):
+def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:
     world = ClassicWorld()
     player = seated(world, Player("a"))
     beat = ConsumerGroupHeartbeatRequest(

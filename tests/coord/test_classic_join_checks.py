@@ -9,7 +9,7 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated
+from tests.coord.classic_shard_driver import TOO_LONG, ClassicWorld, Player, ask, seated
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int)
         ({"member_id": "me"}, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_join_that_no_record_could_hold_or_no_group_grant_is_refused_and_makes_no_group(
+def test_a_join_that_is_too_long_for_a_record_or_inconsistent_creates_no_group(
     changes: dict[str, str | tuple[tuple[str, bytes], tuple[str, bytes]]], code: Code
 ) -> None:
     world, player = ClassicWorld(), Player("a")
@@ -117,7 +117,7 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
     assert (len(world.log), world.group) == (written, None)
 
 
-def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_are_away() -> None:
+def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinator() -> None:
     world, a, b = ClassicWorld(), Player("a"), Player("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
     seated(world, a)

@@ -15,8 +15,8 @@ from apportion.machine import Ticket
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classicworld import ClassicWorld, Player
-from tests.coord.coordworld import compacted, picture, recovered, through_bytes, topics
+from tests.coord.classic_shard_driver import ClassicWorld, Player
+from tests.coord.shard_driver import compacted, picture, recovered, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
 SPOKEN = st.sampled_from(

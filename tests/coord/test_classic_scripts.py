@@ -46,9 +46,9 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classicworld import ClassicWorld, Player
-from tests.coord.coordworld import topic_id, topics
+from tests.coord.classic_shard_driver import ClassicWorld, Player
 from tests.coord.scripted import check
+from tests.coord.shard_driver import topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS

@@ -21,14 +21,14 @@ from tests.coord.classic_requests import (
     sync,
     world_with_one_consumer,
 )
-from tests.coord.coordworld import topic_id, topics
-from tests.coord.mixedworld import (
+from tests.coord.mixed_shard_driver import (
     REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,
     MixedWorld,
 )
+from tests.coord.shard_driver import topic_id, topics
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_member_is_sent_to_join_again_when_its_group_goes_on(world: MixedWorld
     assert join(world).generation_id == generation + 1
 
 
-def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_until_then(
+def test_a_cooperative_member_keeps_its_generation_until_it_revokes_by_rejoining(
     world: Any,
 ) -> None:
     m = ClassicClient(world, "m", ("foo",))
@@ -207,7 +207,7 @@ def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_time
     assert world.notes == ["group g: member m took too long to sync and is gone"]
 
 
-def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_was_told_first(
+def test_a_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(
     world: MixedWorld,
 ) -> None:
     join(world)

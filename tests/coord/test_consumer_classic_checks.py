@@ -14,8 +14,8 @@ from tests.coord.classic_requests import (
     sync,
     world_with_one_consumer,
 )
-from tests.coord.coordworld import topics
-from tests.coord.mixedworld import ConsumerClient, MixedWorld
+from tests.coord.mixed_shard_driver import ConsumerClient, MixedWorld
+from tests.coord.shard_driver import topics
 
 
 @pytest.fixture

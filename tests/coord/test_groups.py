@@ -22,7 +22,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
-from tests.coord.coordworld import HERE, World, parts, said, topic_id, topics
+from tests.coord.shard_driver import HERE, World, parts, said, topic_id, topics
 
 
 def epochs(world: World) -> tuple[int, int]:
@@ -228,7 +228,7 @@ def test_sessions_begin_anew_after_a_crash() -> None:
     assert world.beat("a", 2).error_code == Code.NONE
 
 
-def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombstones() -> None:
+def test_a_static_member_returns_under_its_own_id_without_tombstones() -> None:
     world = World()
     world.join("s", instance_id="i")
     world.beat("s", -2, instance_id="i")

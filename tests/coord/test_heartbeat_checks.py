@@ -23,7 +23,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
-from tests.coord.coordworld import World, parts, through_bytes
+from tests.coord.shard_driver import World, parts, through_bytes
 
 COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,
@@ -333,7 +333,7 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
-def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(
+def test_a_too_early_offset_fetch_is_refused_if_its_version_has_an_error_code(
     version: int,
 ) -> None:
     world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS

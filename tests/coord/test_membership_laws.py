@@ -25,7 +25,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.coord.coordworld import World, picture, recovered, through_bytes, topic_id
+from tests.coord.shard_driver import World, picture, recovered, through_bytes, topic_id
 
 SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")

@@ -8,9 +8,9 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.coordworld import topics
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_world, settle
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
+from tests.coord.shard_driver import topics
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too() -> Non
         assert (world.join("c").error_code, world.group().type_name) == (code, "classic")
 
 
-def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(
+def test_partitions_revoked_from_a_member_that_has_not_synced_are_not_assigned(
     world: MixedWorld,
 ) -> None:
     """Kafka 4.3.1 gives it to the joiner at once."""
@@ -250,7 +250,7 @@ def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
     assert len(j.owned) < 3
 
 
-def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group() -> None:
+def test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group() -> None:
     world = make_world(group_consumer_migration_policy="upgrade")
     a, c = classic(world, "a"), consumer(world, "c")
     settle(a, c)

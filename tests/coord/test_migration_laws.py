@@ -21,14 +21,14 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
-from tests.coord.coordworld import picture, recovered, through_bytes, topic_id
-from tests.coord.mixedworld import (
+from tests.coord.mixed_shard_driver import (
     REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,
     MixedWorld,
 )
+from tests.coord.shard_driver import picture, recovered, through_bytes, topic_id
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])

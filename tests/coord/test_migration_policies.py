@@ -14,8 +14,8 @@ from apportion.wire.messages.join_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import SESSION_MS, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_world, settle
+from tests.coord.mixed_shard_driver import SESSION_MS, MixedWorld
 
 
 def join(
@@ -168,7 +168,7 @@ def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebala
     )
 
 
-def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is() -> None:
+def test_a_dynamic_consumer_that_becomes_classic_does_not_convert_the_group() -> None:
     world = make_world()
     settle(consumer(world, "c"))
     assert join(world, "c", 9).error_code == Code.NONE

@@ -33,7 +33,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from apportion.wire.records.groups import OffsetCommitValue
-from tests.coord.coordworld import (
+from tests.coord.shard_driver import (
     World,
     compacted,
     picture,
@@ -270,7 +270,7 @@ def test_a_member_reads_offsets_at_its_epoch_alone(
     )
 
 
-def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_its_topic() -> None:
+def test_an_offset_of_an_earlier_topic_of_the_same_name_is_hidden_then_deleted() -> None:
     world = World()
     world.commit(-1, {("foo", 0): 4})
     world.shard.topics = type(world.shard.topics)([Topic("foo", topic_id("foo", life=1), 3)])

@@ -25,7 +25,7 @@ from apportion.wire.records.groups import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from tests.coord.coordworld import World, compacted, picture, recovered, through_bytes, topics
+from tests.coord.shard_driver import World, compacted, picture, recovered, through_bytes, topics
 
 EVERY_MS = 10_000
 START_MS = 1_000_000  # the world's wall clock at its beginning

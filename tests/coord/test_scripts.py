@@ -26,8 +26,8 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     RecordTopicPartitions,
 )
-from tests.coord.coordworld import World, parts, said, topic_id, topics
 from tests.coord.scripted import check
+from tests.coord.shard_driver import World, parts, said, topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS

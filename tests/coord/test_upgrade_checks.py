@@ -18,9 +18,9 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.coordworld import topic_id
-from tests.coord.mixedclients import classic, consumer, make_world, settle
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, make_world, settle
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, MixedWorld
+from tests.coord.shard_driver import topic_id
 
 
 @pytest.fixture

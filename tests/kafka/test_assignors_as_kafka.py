@@ -27,8 +27,8 @@ from apportion.testing.kafka import KafkaMissing
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.kafka.assignors.groups import History, any_cluster, any_members, blobs
-from tests.kafka.assignors.judge import given_too_early, loads, moves, owners, rightful, wanted
 from tests.kafka.assignors.oracle import Oracle
+from tests.kafka.assignors.quality import given_too_early, loads, moves, owners, rightful, wanted
 
 GROUPS, HISTORIES, GENERATIONS = 300, 100, 8
 

@@ -27,7 +27,7 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.compare import make_pool, side_by_side
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Belief, Side
 from tests.kafka.differential.steps import Fetch, Step
 
@@ -131,7 +131,7 @@ def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides: tuple[Side, Si
     assert (ours["protocol"], theirs["protocol"] in (RANGE, STICKY)) == (RANGE, True)
 
 
-def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_an_answer(
+def test_an_undecodable_subscription_is_accepted_here_and_unanswered_by_kafka(
     sides: tuple[Side, Side],
 ) -> None:
     group = f"bytes-{time.time_ns()}"
@@ -289,7 +289,7 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(restarted: Re
     assert len(known) > 20
 
 
-def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(
+def test_a_group_over_its_maximum_refuses_the_last_and_goes_on_at_once_only_here(
     restarted: Restarted,
 ) -> None:
     sides, known = restarted

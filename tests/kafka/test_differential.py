@@ -27,7 +27,7 @@ from tests.kafka.differential.compare import (
     play,
     side_by_side,
 )
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import (
     EMPTY,

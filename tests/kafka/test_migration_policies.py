@@ -15,11 +15,11 @@ import pytest
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
+from tests.kafka.differential.classic_clients import subscription
 from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_play import exchange, play_waiting
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.compare import side_by_side
-from tests.kafka.differential.crowd import subscription
 from tests.kafka.differential.mixed_scripts import MixedScript
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe

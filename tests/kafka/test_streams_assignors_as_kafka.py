@@ -19,9 +19,9 @@ import pytest
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
-from tests.kafka.streams_assignors.task_judge import apart, carries, rest, runs, unevenness
 from tests.kafka.streams_assignors.task_oracle import QUICK_START, TaskOracle
-from tests.streams.company import Company, any_company, changed
+from tests.kafka.streams_assignors.task_quality import apart, carries, rest, runs, unevenness
+from tests.streams.simulated_application import Company, any_company, changed
 
 HISTORIES, STEPS = 60, 4
 

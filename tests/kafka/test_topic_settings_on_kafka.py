@@ -42,7 +42,7 @@ from apportion.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.node.topic_play import claiming, from_crc
+from tests.node.topic_requests import claiming, from_crc
 
 NOW_MS = int(time.time() * 1000)
 NOT_YET = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER)

@@ -9,7 +9,7 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import decode_batch
 
 
-def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(
+def test_aborted_records_and_markers_are_skipped_up_to_the_last_stable_offset(
     kafka: RealKafka,
 ) -> None:
     cluster = Cluster(kafka.bootstrap)

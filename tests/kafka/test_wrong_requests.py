@@ -16,7 +16,7 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.table import APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
 from tests.kafka.differential.twice_requests import REQUESTS
@@ -30,7 +30,7 @@ from tests.kafka.differential.wrong_settings import IN_VAIN, SETTING_CASES, SETT
 from tests.kafka.differential.wrong_topics import TOPIC_CASES
 from tests.kafka.differential.wrong_trims import TRIM_CASES
 from tests.kafka.differential.wrong_twice import TWICE_CASES, doubled
-from tests.node.fates import TOPIC
+from tests.node.settings_table import TOPIC
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 

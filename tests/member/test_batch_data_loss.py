@@ -24,7 +24,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.span import topic_id_text
 from apportion.topics import Topic, TopicIdPartition, Topics
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     BEGUN,
     CLAIM,
     ID,
@@ -59,7 +59,7 @@ def test_a_deleted_topic_is_data_loss(there: Surroundings) -> None:
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
-def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(
+def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_start(
     there: Surroundings,
 ) -> None:
     there.sees(target=held(P0))
@@ -116,7 +116,7 @@ def test_offsets_deleted_unread_are_data_loss(there: Surroundings) -> None:
     assert mine.ownership == BatchOwnership(1, {P0: None})
 
 
-def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
+def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
     there: Surroundings,
 ) -> None:
     there.sees(target=held(P0))

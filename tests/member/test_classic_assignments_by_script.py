@@ -22,7 +22,7 @@ from apportion.member.membership import (
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import SEEN, at, eager, joined, of_t
+from tests.member.classic_messages import SEEN, at, eager, joined, of_t
 
 
 class Foolish(Range):
@@ -112,7 +112,7 @@ class Aloof(Hasty):
 
 
 @pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
-def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(
+def test_a_cooperative_assignor_that_assigns_owned_partitions_ends_the_leader(
     assignor: Hasty,
 ) -> None:
     member = eager(assignors=(assignor,))

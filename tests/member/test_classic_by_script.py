@@ -21,7 +21,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     P2,
@@ -132,7 +132,7 @@ def test_an_eager_member_takes_everything_back_before_it_joins_again() -> None:
     ]
 
 
-def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again() -> None:
+def test_an_offer_cannot_be_adopted_once_an_eager_member_rejoins() -> None:
     member = in_group(eager())
     assert hears_of_a_rebalance(member, 5)[-1] == SendToCoordinator(
         6, joins(reason="the group rebalances", generation=1), PARKED_MS

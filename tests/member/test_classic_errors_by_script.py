@@ -28,7 +28,7 @@ from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     PARKED_MS,
     SEEN,
@@ -47,7 +47,7 @@ from tests.member.classic_words import (
 
 
 @pytest.mark.parametrize("way", [eager, cooperative])
-def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and_keeps_the_id(
+def test_kafka_13419_an_illegal_generation_in_sync_resets_it_and_keeps_the_id(
     way: Callable[..., ClassicMember],
 ) -> None:
     name = "range" if way is eager else "cooperative-sticky"

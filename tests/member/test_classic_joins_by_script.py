@@ -17,7 +17,7 @@ from apportion.member.membership import (
 )
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
+from tests.member.classic_messages import PARKED_MS, at, eager, in_group, joins
 
 
 def told(member_id: str) -> JoinGroupResponse:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.member.membership import MembershipState
-from tests.member.groupworld import REBALANCE_MS, SESSION_MS, GroupWorld
+from tests.member.simulated_group import REBALANCE_MS, SESSION_MS, GroupWorld
 
 NAMES = ("a", "b", "c")
 who = st.sampled_from(NAMES)

@@ -10,7 +10,7 @@ from apportion.member.batch.plan import EARLIEST, StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(
     assert there.attempt(mine.plan_next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
 
 
-def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(
+def test_a_foreign_commit_of_the_same_offset_on_a_former_partition_is_unclaimed(
     there: Surroundings,
 ) -> None:
     there.sees(target=held(P0, P1))
@@ -100,7 +100,7 @@ def test_a_query_without_a_named_sink_doubts_nothing(there: Surroundings) -> Non
 
 
 @pytest.mark.parametrize("is_second", [False, True])
-def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(
+def test_an_upgrade_continues_with_fences_of_the_group_and_partitions_without_row(
     there: Surroundings, is_second: bool
 ) -> None:
     """P2 has had no row yet, and versions of before set a fence with rows only. Another query may

@@ -32,7 +32,7 @@ from apportion.member.batch.sinks import (
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.topics import TopicIdPartition
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHERS = metadata_of(("/lake/other",))
 LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
@@ -53,7 +53,7 @@ def asked(there: Surroundings, mine: BatchPlanner | None = None) -> Any:
     return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
 
 
-def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(
+def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads(
     there: Surroundings,
 ) -> None:
     mine = batches()
@@ -121,7 +121,7 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(
     assert (there.asked, there.joins, there.offsets) == ([*LOOK], 0, {P1: 7})
 
 
-def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_holds_records_of_it(
+def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_records(
     there: Surroundings,
 ) -> None:
     there.offsets, there.metadata = {P1: 7}, {P1: "of a foreign client"}
@@ -264,7 +264,7 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
     )
 
 
-def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(
+def test_a_rewind_is_not_done_if_somebody_has_read_on_since_it_was_requested(
     there: Surroundings,
 ) -> None:
     there.sees(target=held(P0))

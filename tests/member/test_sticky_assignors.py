@@ -105,7 +105,7 @@ def test_user_data_without_a_generation_yield_to_those_with_one() -> None:
     assert shares(Sticky(), 4, {"a": old, "b": telling(0, 1, 2)}) == {"a": (0, 3), "b": (1, 2)}
 
 
-def test_a_member_that_comes_back_with_an_old_assignment_takes_nothing_from_the_others() -> None:
+def test_a_member_that_returns_with_an_old_assignment_takes_nothing_from_others() -> None:
     # the story of KIP-341
     members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}
     assert shares(Sticky(), 6, members) == {"a": (4, 5), "b": (0, 1), "c": (2, 3)}
@@ -119,7 +119,7 @@ def test_a_subscription_without_a_generation_is_believed_by_its_user_data() -> N
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"\0\0\1", encode_cooperative(-9)])
-def test_owned_partitions_without_any_generation_are_believed_where_nobody_contradicts(
+def test_owned_partitions_without_a_generation_count_if_no_other_member_claims_them(
     user_data: bytes | None,
 ) -> None:
     members = {"a": owning(-1, 1, 2, user_data=user_data), "b": owning(0, 2, 3)}

@@ -212,7 +212,7 @@ def plan(asking: Generator[Any, Any, Any], ends: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("leader", ["a", "b"])
-def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(
+def test_only_the_leader_is_told_when_to_check_the_lag_of_warm_up_tasks(
     leader: str,
 ) -> None:
     counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])

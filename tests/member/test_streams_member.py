@@ -17,7 +17,7 @@ from apportion.member.membership import MembershipState, ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
 from apportion.topics import TopicPartition
-from tests.member.streamsworld import StreamsWorld
+from tests.member.simulated_streams_group import StreamsWorld
 
 HALF = [TaskId(1, 0), TaskId(1, 1)]
 ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
@@ -86,9 +86,7 @@ def test_one_that_asks_for_it_ends_all_instances() -> None:
     }
 
 
-def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_it_is_back() -> (
-    None
-):
+def test_a_removed_member_requests_the_application_shutdown_when_it_has_rejoined() -> None:
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
@@ -124,7 +122,7 @@ def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(
     assert [task for task in tasks_of(world)["a"] if task.startswith("1_")] == []
 
 
-def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_lets_go() -> None:
+def test_a_member_that_is_removed_before_its_owner_revokes_still_shuts_down() -> None:
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
@@ -162,9 +160,7 @@ def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group(
     assert sorted(tasks_of(world)["old"] + tasks_of(world)["new"]) == ALL
 
 
-def test_a_member_from_the_future_speaks_the_old_version_until_the_last_old_member_is_gone() -> (
-    None
-):
+def test_a_newer_member_encodes_the_old_version_until_the_last_old_member_left() -> None:
     world = StreamsWorld()
     old = world.starts("old")
     world.settle()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.member.streamsworld import StreamsWorld
+from tests.member.simulated_streams_group import StreamsWorld
 
 
 def test_a_leader_of_before_probing_fails_where_a_member_speaks_a_newer_version() -> None:

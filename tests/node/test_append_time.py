@@ -10,7 +10,7 @@ from crc32c import crc32c
 from apportion.errors import Code
 from apportion.wire.batch import Record, encode_records
 from apportion.wire.batch_rewrite import stamp_append_time
-from tests.node.topic_play import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
+from tests.node.topic_requests import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play

@@ -15,7 +15,7 @@ from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.node.topic_play import produced
+from tests.node.topic_requests import produced
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play

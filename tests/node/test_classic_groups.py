@@ -181,7 +181,7 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(pla
     assert [group.group_id for group in play.call(ListGroupsRequest()).groups] == ["c"]
 
 
-def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(
+def test_the_first_member_of_the_other_protocol_converts_an_empty_group_for_good(
     play: "Play",
 ) -> None:
     play.create("t")

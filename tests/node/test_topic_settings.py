@@ -1,6 +1,4 @@
-"""No setting of a topic or broker is taken and then not obeyed: `fates.py` says what becomes of
-each, and this holds it.
-"""
+"""Every accepted setting of a topic or broker is obeyed, as `settings_table.py` states."""
 
 import ast
 import re
@@ -13,8 +11,8 @@ from apportion.errors import Code
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TOPIC_SETTINGS
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.node.fates import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
-from tests.node.topic_play import create, produced
+from tests.node.settings_table import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
+from tests.node.topic_requests import create, produced
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play

@@ -86,7 +86,7 @@ hosts = st.sampled_from("hijk") | st.integers(0, 200).map(str)
 
 
 @given(st.lists(st.one_of(st.none(), st.tuples(hosts, st.integers(0, 60))), max_size=400))
-def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are_bounded(
+def test_each_connection_is_in_a_line_or_a_count_and_lines_are_bounded(
     events: list[tuple[str, int] | None],
 ) -> None:
     closings = ClosedConnectionLog()

@@ -23,7 +23,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
-from tests.member.groupworld import Actor, GroupWorld
+from tests.member.simulated_group import Actor, GroupWorld
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
 COOPERATIVE, EAGER = "cooperative-sticky", "range"

@@ -40,10 +40,10 @@ from apportion.wire.messages.offset_commit import (
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKey
-from tests.coord import coordworld
-from tests.coord.coordworld import picture, recovered, topic_id, topics
-from tests.member.surroundings import P0 as P0_OF_T
-from tests.member.surroundings import Surroundings, held
+from tests.coord import shard_driver
+from tests.coord.shard_driver import picture, recovered, topic_id, topics
+from tests.member.planner_host import P0 as P0_OF_T
+from tests.member.planner_host import Surroundings, held
 from tests.node.conftest import Play
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
@@ -60,9 +60,9 @@ def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]
     return {part.topic_id: part.partitions for part in answer.assignment.topic_partitions}
 
 
-def shared() -> coordworld.World:
+def shared() -> shard_driver.World:
     """A had foo-0, foo-1 and foo-2; since B joined it is told to give up one."""
-    world = coordworld.World()
+    world = shard_driver.World()
     assert given(world.join("A")) == {topic_id("foo"): (0, 1, 2)}
     world.join("B")
     assert given(world.beat("A", 2)) == {topic_id("foo"): (0, 1)}
@@ -70,7 +70,7 @@ def shared() -> coordworld.World:
 
 
 def what_b_gets_before_a_let_go() -> Any:
-    world = coordworld.World()
+    world = shard_driver.World()
     world.join("A")
     return given(world.join("B"))
 
@@ -82,7 +82,7 @@ def a_beat_after_a_lost_answer() -> Any:
 
 
 def a_commit_of_an_older_epoch() -> Any:
-    world = coordworld.World()
+    world = shard_driver.World()
     world.join("A")
     return world.commit(1, {("foo", 0): 5}, "A")
 
@@ -147,7 +147,7 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
 
 
 def who_is_left_of_those_silent_since_a_crash() -> Any:
-    world: Any = coordworld.World()
+    world: Any = shard_driver.World()
     world.join("A")
     world.crash()
     world.advance(100_000)
@@ -163,7 +163,7 @@ def who_is_left_after_a_revocation_in_time() -> Any:
 
 
 def a_second_member_of_an_instance() -> Any:
-    world = coordworld.World()
+    world = shard_driver.World()
     world.join("A", instance_id="i")
     return world.join("B", instance_id="i").error_code
 
@@ -223,7 +223,7 @@ def a_log_that_lost_a_release() -> Any:
 
 
 def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
-    world = coordworld.World(known=topics(bar=1, foo=3))
+    world = shard_driver.World(known=topics(bar=1, foo=3))
     world.join("A", topics=("bar", "foo"))
     world.join("B")
     world.beat("A", 2)

@@ -50,9 +50,7 @@ def test_without_upgrade_from_the_old_leaders_die_one_after_the_other() -> None:
     }
 
 
-def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run() -> (
-    None
-):
+def test_without_upgrade_from_an_eager_leader_assigns_tasks_that_others_still_run() -> None:
     rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
     assert rehearsed.broken is not None
     assert rehearsed.broken.law == "one-active"

@@ -30,7 +30,7 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.spark.writes import ARROW, Frame, every, stored
+from tests.spark.micro_batches import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
 NUMBERS = count()
@@ -186,7 +186,7 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
 
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
-def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(
+def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
     query: Query, way_on: dict[str, Any]
 ) -> None:
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
@@ -283,7 +283,7 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
             query.write()
 
 
-def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_error_says(
+def test_skipped_records_that_still_exist_are_read_as_the_error_message_says(
     query: Query,
 ) -> None:
     (place,) = query.topic(5)

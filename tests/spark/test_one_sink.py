@@ -42,7 +42,7 @@ def refusal(query: "StreamingQuery") -> str:
     return ended(query, ENDS_WITHIN_S)
 
 
-def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_goes_on(
+def test_a_second_table_and_a_plain_consumer_are_refused_and_the_first_query_goes_on(
     stage: Stage, writing: "Callable[..., StreamingQuery]"
 ) -> None:
     stage.produce(40)
@@ -79,7 +79,7 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
     )
 
 
-def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_checkpoint_with_rewind(
+def test_with_rewind_the_checkpoint_writes_records_that_a_foreign_commit_skipped(
     stage: Stage, writing: "Callable[..., StreamingQuery]"
 ) -> None:
     stage.produce(40)
@@ -105,7 +105,7 @@ def test_what_a_foreign_commit_has_passed_over_is_written_once_by_the_same_check
     assert stage.rows() == stage.expected()
 
 
-def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_its_checkpoint(
+def test_with_adopt_a_refused_query_and_a_moved_table_go_on_with_their_checkpoints(
     stage: Stage, writing: "Callable[..., StreamingQuery]"
 ) -> None:
     stage.produce(40)

@@ -34,7 +34,7 @@ ranges = st.dictionaries(
 
 
 @given(ranges, st.integers(1, 8))
-def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(
+def test_the_tasks_read_exactly_the_span_and_are_at_least_as_many_as_the_cores(
     bounds: dict[TopicIdPartition, tuple[int, int]], cores: int
 ) -> None:
     batch = sorted_span("c", bounds)

@@ -10,7 +10,7 @@ from apportion.member.batch.span import LostOffsets, Span, sorted_span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.topics import TopicIdPartition
-from tests.spark.writes import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
+from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 
 
 def asking(*ranges: tuple[int, int]) -> Span:
@@ -113,7 +113,7 @@ def test_offsets_without_a_name_are_looked_for_in_the_table_too(path: str) -> No
     handover.delete_reports(question)
 
 
-def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(
+def test_with_rewind_a_batch_above_the_fence_is_skipped_and_the_source_rewound(
     path: str,
 ) -> None:
     writer = Writer(path, rewind=True)

@@ -23,7 +23,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leading import LINES, STATE, WORDS, lead, lines, subscription, tasks
+from tests.streams.leader_runs import LINES, STATE, WORDS, lead, lines, subscription, tasks
 
 
 def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need() -> None:

@@ -38,7 +38,7 @@ def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_vers
     ) == NextVersion(OLD, "somebody understands no more than version 11")
 
 
-def test_an_old_leader_answers_members_from_the_future_with_its_version_as_in_kip_268() -> None:
+def test_an_old_leader_answers_newer_members_with_its_version_as_in_kip_268() -> None:
     said = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
     assert decide_versions(said, of(3, VersionNegotiation.PROBES)) == VersionDecision(
         MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), upgrade_pending=False

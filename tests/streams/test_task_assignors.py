@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.high_availability import high_availability
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
-from tests.streams.company import ALL, Company, any_company, changed, tasks_of
+from tests.streams.simulated_application import ALL, Company, any_company, changed, tasks_of
 
 RANDOMS = st.integers(0, 1 << 32).map(Random)
 POLICIES = st.builds(

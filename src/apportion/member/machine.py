@@ -14,8 +14,6 @@ from typing import ClassVar, Generic, TypeVar
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.backoff import Backoff
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     SILENT,
     Action,
@@ -38,8 +36,9 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import MemberSettings
 
-S = TypeVar("S", bound=ConsumerSettings | ClassicSettings)
+S = TypeVar("S", bound=MemberSettings)
 
 
 class MemberMachine(ABC, Generic[S]):

@@ -5,8 +5,8 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from tests.compat.java.history import Actor, until
 from tests.compat.java.jvm import Jvm
-from tests.compat.java.story import Actor, until
 
 NUMBERS = itertools.count(1)
 

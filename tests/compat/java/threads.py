@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 import apportion
 from apportion.errors import Refused
 from apportion.topics import TopicPartition
-from tests.compat.java.story import Actor
+from tests.compat.java.history import Actor
 
 SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
 

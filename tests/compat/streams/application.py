@@ -19,10 +19,10 @@ from apportion.wire.codec import read
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from demo.flights import flights, message
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.ledger import Ledger
 from tests.compat.streams.program import Instance, Streams
-from tests.compat.streams.pythonic import PythonInstance
+from tests.compat.streams.python_instance import PythonInstance
 
 NUMBERS = itertools.count(1)
 VOCABULARY = ["rain", "wind", "sun", "snow", "hail", "fog", "dew", "frost", "storm", "cloud"]

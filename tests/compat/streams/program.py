@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tests.compat.java.history import Actor, until
 from tests.compat.java.jvm import Program, classpath_in
-from tests.compat.java.story import Actor, until
 
 HERE = Path(__file__).parent
 # release of Kafka Streams -> its jars, and where what it calls otherwise than others stands

@@ -39,7 +39,7 @@ from typing import Any
 
 from apportion.testing.kafka import RealKafka, free_ports, jars_of
 from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.ledger import Ledger
 from tests.compat.streams.program import Instance, Streams, streams_in

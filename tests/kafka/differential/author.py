@@ -5,7 +5,7 @@ of chance.
 import random
 from dataclasses import dataclass
 
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Belief, Side
 from tests.kafka.differential.steps import LONELY, NOWHERE, Beat, Settle, Step
 

@@ -23,7 +23,7 @@ from tests.kafka.differential.classic_steps import (
     Pulse,
     Sync,
 )
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.steps import Step
 
 LETTERS = "abcdefgh"

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tests.kafka.differential.classic_steps import Join, Knock, Leave, Sync
 from tests.kafka.differential.compare import Difference, Intended, Played, differences
-from tests.kafka.differential.lines import PATIENCE_S, QUIET_S, gather
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.connections import PATIENCE_S, QUIET_S, gather
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Step
 

@@ -15,7 +15,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 
 if TYPE_CHECKING:
     from tests.kafka.differential import classic_steps as steps
-    from tests.kafka.differential.shown import Plain
+    from tests.kafka.differential.plain_values import Plain
     from tests.kafka.differential.side import Side
 
 UUID_LETTERS = 36

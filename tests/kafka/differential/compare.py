@@ -13,7 +13,7 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.kafka.differential.author import POOL, Author
 from tests.kafka.differential.generator import next_step
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Describe, MakeTopic, Step
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from tests.kafka.differential.classic_clients import Client, Crowd, places_of
 from tests.kafka.differential.classic_steps import (
     Arrive,
     DescribeClassic,
@@ -18,11 +19,10 @@ from tests.kafka.differential.classic_steps import (
     Rest,
     Sync,
 )
-from tests.kafka.differential.crowd import Client, Crowd, places_of
 from tests.kafka.differential.steps import Beat, Describe, Step
 
 if TYPE_CHECKING:
-    from tests.kafka.differential.shown import Plain
+    from tests.kafka.differential.plain_values import Plain
     from tests.kafka.differential.side import Belief, Side
 
 

@@ -43,7 +43,7 @@ from tests.kafka.differential.steps import (
 )
 
 if TYPE_CHECKING:
-    from tests.kafka.differential.crowd import Client
+    from tests.kafka.differential.classic_clients import Client
 
 
 def arrive(author: MixedAuthor, **said: Any) -> Step | None:

@@ -19,9 +19,9 @@ from apportion.wire.messages import (
     list_groups,
     metadata,
 )
-from tests.kafka.differential import classic_side, classic_steps, crowd, steps, stored
-from tests.kafka.differential.lines import Line
-from tests.kafka.differential.shown import Place, Plain, described, gathered, grouped
+from tests.kafka.differential import classic_clients, classic_side, classic_steps, steps, stored
+from tests.kafka.differential.connections import Line
+from tests.kafka.differential.plain_values import Place, Plain, described, gathered, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
 
@@ -55,7 +55,7 @@ class Side:
     labels: dict[str, str] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
     """The connection of each classic member, for what may be answered late."""
-    crowds: dict[str, crowd.Crowd] = field(default_factory=dict)
+    crowds: dict[str, classic_clients.Crowd] = field(default_factory=dict)
     """Classic clients that mind their own business, by group."""
     timeout_ms: int = PATIENCE_MS
     _connection: BrokerConnection | None = None
@@ -375,9 +375,9 @@ PLAYS: dict[type[Step], Callable[[Side, Any], Plain]] = {
     classic_steps.Pulse: classic_side.pulse,
     classic_steps.Leave: classic_side.leave,
     classic_steps.DescribeClassic: classic_side.describe,
-    classic_steps.Arrive: crowd.arrive,
-    classic_steps.Knock: crowd.knock,
-    classic_steps.Rest: crowd.rest,
+    classic_steps.Arrive: classic_clients.arrive,
+    classic_steps.Knock: classic_clients.knock,
+    classic_steps.Rest: classic_clients.rest,
 }
 
 ANSWERED: dict[type[Step], Callable[[Side, Any], Plain]] = {

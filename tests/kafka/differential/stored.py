@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apportion.wire.messages import offset_commit, offset_delete, offset_fetch
-from tests.kafka.differential.shown import Plain, gathered, offsets
+from tests.kafka.differential.plain_values import Plain, gathered, offsets
 
 if TYPE_CHECKING:
     from tests.kafka.differential import steps

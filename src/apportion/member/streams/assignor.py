@@ -46,6 +46,7 @@ from apportion.streams.metadata.releases import (
     is_eager,
     known_release,
 )
+from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS, TASK_ASSIGNOR
 from apportion.streams.task_assignment.client_metadata import (
     OFFSET_SUMS_SINCE,
     ConsumerMetadata,
@@ -90,9 +91,9 @@ class StreamsSettings:
     tags: Mapping[str, str] = field(default_factory=dict)
     upgrade_from: str | None = None
     release: Release = field(default_factory=lambda: known_release(NEWEST_RELEASE))
-    assignor: str = "highavailability"
+    assignor: str = TASK_ASSIGNOR.default
     policy: AssignmentConfigs = field(default_factory=AssignmentConfigs)
-    probing_interval_ms: int = 600_000
+    probing_interval_ms: int = PROBING_REBALANCE_INTERVAL_MS.default
 
     def __post_init__(self) -> None:
         """Check release, upgrade.from, process id and application.server.

@@ -14,7 +14,7 @@ from apportion.streams.task_assignment.client_states import (
     TaskAssignment,
     Tasks,
 )
-from tests.streams.company import Company
+from tests.streams.simulated_application import Company
 
 Ask = Callable[[Tasks, ClientStates, AssignmentConfigs], TaskAssignment]
 TWELVE = 12  # a multiple of all numbers of consumers

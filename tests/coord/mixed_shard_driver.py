@@ -35,7 +35,7 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.coordworld import HERE, World, topic_id
+from tests.coord.shard_driver import HERE, World, topic_id
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (

@@ -10,8 +10,16 @@ from apportion.errors import Code
 from apportion.machine import Gone, Tick
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.node.breaking import EXPIRING, GROUPS, PARTITIONS, RETENTION_MS, SMALL, TOPICS, committed
-from tests.node.topic_play import EARLIEST, LATEST, listed
+from tests.node.fault_histories import (
+    EXPIRING,
+    GROUPS,
+    PARTITIONS,
+    RETENTION_MS,
+    SMALL,
+    TOPICS,
+    committed,
+)
+from tests.node.topic_requests import EARLIEST, LATEST, listed
 
 LATE = b"late"
 FOR_EVER = 1 << 62

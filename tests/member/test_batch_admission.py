@@ -26,7 +26,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ALL,
     CLAIM,
     P0,
@@ -89,7 +89,7 @@ def test_a_newcomer_waits_until_the_members_are_gone(there: Surroundings) -> Non
     assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(
+def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
     there: Surroundings,
 ) -> None:
     there.members = ("another",)
@@ -182,7 +182,7 @@ def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_u
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
-def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(
+def test_a_query_without_a_sink_looks_for_claims_exactly_when_the_group_changed(
     there: Surroundings,
 ) -> None:
     mine = batches()

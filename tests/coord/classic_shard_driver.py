@@ -23,7 +23,7 @@ from apportion.wire.messages.sync_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.coordworld import World
+from tests.coord.shard_driver import World
 
 
 class ClassicWorld(World):

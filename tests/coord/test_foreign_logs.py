@@ -11,7 +11,7 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
 from apportion.wire.records.groups import RecordTopicPartitions
-from tests.coord.coordworld import World, picture, recovered, said, topic_id
+from tests.coord.shard_driver import World, picture, recovered, said, topic_id
 
 MEMBER = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")

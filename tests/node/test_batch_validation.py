@@ -17,7 +17,7 @@ from apportion.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.node.topic_play import VERSION, claiming, create, from_crc, produced, stored
+from tests.node.topic_requests import VERSION, claiming, create, from_crc, produced, stored
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play
@@ -88,7 +88,7 @@ def test_the_answer_of_an_old_version_has_the_code_alone(play: "Play", kit: "typ
     assert answer.error_code == Code.INVALID_RECORD
 
 
-def test_a_time_out_of_range_is_the_code_and_a_missing_key_the_sentence_of_its_record(
+def test_a_bad_timestamp_sets_the_error_code_and_a_missing_key_a_record_error(
     play: "Play", kit: "type[Kit]"
 ) -> None:
     create(play, cleanup_policy="compact")
@@ -207,7 +207,7 @@ def test_a_batch_that_no_segment_has_room_for_is_refused(
     assert faults(produced(play, kit.produce("t", sent))) == (code, [])
 
 
-def test_a_batch_that_cannot_be_read_is_refused_where_anything_depends_on_its_records(
+def test_an_undecodable_batch_is_refused_if_a_setting_depends_on_its_records(
     play: "Play", kit: "type[Kit]"
 ) -> None:
     create(play, cleanup_policy="compact")
@@ -254,7 +254,7 @@ def crowd(kit: "type[Kit]", records: int) -> bytes:
 
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
 @pytest.mark.parametrize("codec", [1, 4])
-def test_a_small_batch_that_holds_too_much_to_look_into_is_too_large_and_can_be_split(
+def test_a_small_batch_with_too_much_to_inspect_is_too_large_so_clients_split_it(
     play: "Play", kit: "type[Kit]", config: dict[str, Any], codec: int
 ) -> None:
     create(play, **config)
@@ -307,7 +307,7 @@ def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(
     assert several(play, batch((b"k", kit.WALL_MS)), bomb(kit, 3 << 20)) == [Code.NONE, Code.NONE]
 
 
-def test_the_header_of_what_there_is_no_time_for_is_believed_where_only_the_future_is_refused(
+def test_beyond_the_time_budget_the_header_decides_if_only_future_times_are_refused(
     play: "Play", kit: "type[Kit]"
 ) -> None:
     play.create("t")

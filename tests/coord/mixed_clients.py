@@ -3,12 +3,12 @@
 from typing import Any
 
 from apportion.coord.config import GroupSettings
-from tests.coord.coordworld import topics
-from tests.coord.mixedworld import (
+from tests.coord.mixed_shard_driver import (
     ClassicClient,
     ConsumerClient,
     MixedWorld,
 )
+from tests.coord.shard_driver import topics
 
 
 def make_world(**settings: Any) -> MixedWorld:

@@ -34,7 +34,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     PARKED_MS,
@@ -261,7 +261,7 @@ class Parting(Assignor):
         return MemberFailure(Code.POLICY_VIOLATION, "that was all") if generation == 2 else None
 
 
-def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go() -> None:
+def test_a_member_failed_by_its_assignor_ends_once_its_owner_has_revoked() -> None:
     member = in_group(eager(assignors=(Parting(),)), 0, name="parting")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="parting")), at(3_010))

@@ -9,8 +9,8 @@ import pytest
 
 from apportion.errors import Code
 from apportion.store.segment import Segment
-from tests.node.breaking import Fault, begun
-from tests.node.topic_play import EARLIEST, create, listed, produced
+from tests.node.fault_histories import Fault, begun
+from tests.node.topic_requests import EARLIEST, create, listed, produced
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit

@@ -27,7 +27,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
-from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHER = ("/lake/other",)
 OTHERS = metadata_of(OTHER)
@@ -85,7 +85,7 @@ def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
     assert there.stored(P0) == OffsetAndMetadata(4, OTHERS)
 
 
-def test_an_answer_that_leads_on_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
+def test_an_answer_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
     there: Surroundings,
 ) -> None:
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
@@ -261,7 +261,7 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     assert batch_again == batch  # the one drops it by its fences, the other writes it
 
 
-def test_a_batch_that_a_writer_was_not_given_is_planned_again_where_all_writers_answer(
+def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
     there: Surroundings,
 ) -> None:
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))

@@ -35,18 +35,19 @@ class Harmless(NamedTuple):
     why: str
 
 
-INTAKE = "node/test_intake.py::"
+VALIDATION = "node/test_batch_validation.py::"
 APPEND_TIME = "node/test_append_time.py::"
-EXPIRY = "node/test_expiry.py::"
-BOUNDS = f"{INTAKE}test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker"
+RETENTION = "node/test_retention.py::"
+BOUNDS = f"{VALIDATION}test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker"
 ONE_BROKER = "there is one broker"
+FILES_GO = f"{RETENTION}test_the_files_leave_the_disk_and_the_log_goes_on"
 NO_COMPACTION = "compaction is a promise about what is still there, and everything is"
 
 TOPIC: dict[str, Any] = {
     "cleanup.policy": InPart(
         (
-            f"{EXPIRY}test_a_topic_whose_policy_does_not_delete_keeps_everything",
-            f"{INTAKE}test_a_compacted_topic_takes_no_record_without_a_key_and_names_each",
+            f"{RETENTION}test_a_topic_whose_policy_does_not_delete_keeps_everything",
+            f"{VALIDATION}test_a_compacted_topic_takes_no_record_without_a_key_and_names_each",
         ),
         missing=(
             "compact: a record stays, though a later one has its key; Kafka Streams asks for "
@@ -56,7 +57,7 @@ TOPIC: dict[str, Any] = {
     "compression.gzip.level": Refused("3"),
     "compression.lz4.level": Refused("3"),
     "compression.type": Obeyed(
-        f"{INTAKE}test_a_topic_with_a_compression_of_its_own_stores_nothing_else"
+        f"{VALIDATION}test_a_topic_with_a_compression_of_its_own_stores_nothing_else"
     ),
     "compression.zstd.level": Refused("5"),
     "delete.retention.ms": Harmless(
@@ -97,9 +98,9 @@ TOPIC: dict[str, Any] = {
     "remote.log.delete.on.disable": Refused("true"),
     "remote.storage.enable": Refused("true"),
     "retention.bytes": Obeyed(
-        f"{EXPIRY}test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be"
+        f"{RETENTION}test_segments_go_while_what_is_left_is_as_large_as_the_topic_may_be"
     ),
-    "retention.ms": Obeyed(f"{EXPIRY}test_the_files_leave_the_disk_and_the_log_goes_on"),
+    "retention.ms": Obeyed(FILES_GO),
     "segment.bytes": Obeyed(
         "node/test_delete_records.py::test_the_settings_of_a_topic_say_how_large_its_files_grow"
     ),
@@ -109,7 +110,7 @@ TOPIC: dict[str, Any] = {
     "segment.jitter.ms": Harmless(
         "1000", "the most by which Kafka may roll earlier, by chance; none is within it"
     ),
-    "segment.ms": Obeyed(f"{EXPIRY}test_a_segment_takes_no_batch_that_is_later_by_segment_ms"),
+    "segment.ms": Obeyed(f"{RETENTION}test_a_segment_takes_no_batch_that_is_later_by_segment_ms"),
     "unclean.leader.election.enable": Harmless("true", ONE_BROKER),
 }
 """Every setting of a topic in Apache Kafka 4.3.1."""
@@ -119,8 +120,8 @@ SOCKETS = "server/test_sockets.py::"
 SERVER = "server/test_server_settings.py::"
 GROUPS = "coord/test_settings.py::"
 UNDER_WAY = f"{SERVER}test_a_connection_with_enough_under_way_is_not_read_for_300_ms"
-EXPIRES = f"{EXPIRY}test_the_brokers_retention_holds_for_topics_without_one"
-ROLLS = f"{EXPIRY}test_the_brokers_roll_time_holds_for_topics_without_one"
+EXPIRES = f"{RETENTION}test_the_brokers_retention_holds_for_topics_without_one"
+ROLLS = f"{RETENTION}test_the_brokers_roll_time_holds_for_topics_without_one"
 INTERVALS = f"{SETTINGS}test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats"
 OF_ITS_SESSION = f"{SETTINGS}test_the_session_of_a_classic_member_is_within_its_bounds"
 BREAKS_A_RULE = f"{GROUPS}test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence"
@@ -147,7 +148,7 @@ BROKER = {
         "coord/test_heartbeat_checks.py::test_a_full_group_refuses_strangers_first"
     ),
     "group.consumer.migration.policy": (
-        "coord/test_migration.py::test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group"
+        "coord/test_migration.py::test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group"
     ),
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
@@ -159,13 +160,13 @@ BROKER = {
     "group.max.size": f"{SETTINGS}test_a_classic_group_has_no_more_members_than_it_may",
     "group.min.session.timeout.ms": OF_ITS_SESSION,
     "listeners": (
-        "server/test_endings.py::test_a_broker_that_cannot_listen_leaves_the_directory_free"
+        "server/test_start_and_stop.py::test_a_broker_that_cannot_listen_leaves_the_directory_free"
     ),
     "log.message.timestamp.after.max.ms": BOUNDS,
     "log.message.timestamp.before.max.ms": BOUNDS,
     "log.message.timestamp.type": f"{APPEND_TIME}test_the_brokers_setting_is_the_default_of_topics",
-    "log.retention.bytes": f"{EXPIRY}test_the_brokers_size_holds_for_topics_without_one",
-    "log.retention.check.interval.ms": f"{EXPIRY}test_the_files_leave_the_disk_and_the_log_goes_on",
+    "log.retention.bytes": f"{RETENTION}test_the_brokers_size_holds_for_topics_without_one",
+    "log.retention.check.interval.ms": FILES_GO,
     "log.retention.hours": EXPIRES,
     "log.retention.minutes": EXPIRES,
     "log.retention.ms": EXPIRES,

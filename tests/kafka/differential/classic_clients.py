@@ -30,8 +30,8 @@ from tests.kafka.differential.classic_steps import (
     Rest,
     Sync,
 )
-from tests.kafka.differential.lines import gather
-from tests.kafka.differential.shown import Place, Plain, grouped
+from tests.kafka.differential.connections import gather
+from tests.kafka.differential.plain_values import Place, Plain, grouped
 from tests.kafka.differential.steps import TOLD, Beat
 
 if TYPE_CHECKING:

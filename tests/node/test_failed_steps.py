@@ -32,7 +32,7 @@ from apportion.store.disk import DiskError
 from apportion.store.log import Log
 from apportion.store.metadata_log import MetadataLog
 from apportion.store.segment import Segment
-from tests.node.breaking import (
+from tests.node.fault_histories import (
     EXPIRING,
     GROUPS,
     PARTITIONS,
@@ -43,8 +43,8 @@ from tests.node.breaking import (
     begun,
     commit,
 )
-from tests.node.breaking_laws import check, check_offsets, check_records, check_waiting
-from tests.node.topic_play import create
+from tests.node.fault_laws import check, check_offsets, check_records, check_waiting
+from tests.node.topic_requests import create
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit

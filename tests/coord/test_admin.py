@@ -14,7 +14,7 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from tests.coord.coordworld import World, parts, topic_id, topics
+from tests.coord.shard_driver import World, parts, topic_id, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 so.
 
 The laws of one group are broken in test_laws.py, those of classic groups in test_classic_laws.py,
-those that a planted bug breaks in test_found.py.
+those that a planted bug breaks in test_found_seeds.py.
 """
 
 from collections.abc import Generator
@@ -25,7 +25,7 @@ from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
 from apportion.topics import TopicIdPartition
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
-from tests.sim.test_found import FOUND
+from tests.sim.test_found_seeds import FOUND
 
 flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit  # type: ignore[attr-defined]
 answer, converge = heartbeat_api.heartbeat_response, playing._converge

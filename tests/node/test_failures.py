@@ -12,7 +12,7 @@ from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Gone, Instant, Tick, Ticket
 from apportion.node.coordinators import Coordinators
-from tests.node.breaking import Fault, LastingFault, begun, commit, join, make, produce
+from tests.node.fault_histories import Fault, LastingFault, begun, commit, join, make, produce
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit
@@ -94,7 +94,7 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
     assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
 
 
-def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(
+def test_a_shard_that_fails_on_a_closed_connection_does_not_harm_the_other_shards(
     history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tickets, heard = joining(history, *apart(3)), []

@@ -30,7 +30,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.membership import MembershipState
 from apportion.topics import Topic, Topics
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ALL,
     BEGUN,
     CLAIM,
@@ -215,7 +215,7 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
     ]
 
 
-def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(
+def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_changes(
     there: Surroundings,
 ) -> None:
     mine, first = working(there, P0, P1)
@@ -294,7 +294,7 @@ def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
     assert there.asked == [*ENTRY, ReadMembership()]
 
 
-def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(
+def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets(
     there: Surroundings,
 ) -> None:
     mine, first = working(there, P0, P1)

@@ -18,8 +18,8 @@ from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.node.breaking import Fault, begun
-from tests.node.topic_play import EARLIEST, LATEST, VERSION, create, listed, produced, stored
+from tests.node.fault_histories import Fault, begun
+from tests.node.topic_requests import EARLIEST, LATEST, VERSION, create, listed, produced, stored
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, Play
@@ -217,7 +217,7 @@ def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
     assert listed(again, EARLIEST) == (1, -1)
 
 
-def test_readers_lose_nothing_before_the_loss_is_on_the_disk_and_a_waiting_fetch_is_told(
+def test_records_expire_for_readers_once_durable_and_a_waiting_fetch_is_answered(
     kit: "type[Kit]",
 ) -> None:
     play = kit.Play(**OFTEN)

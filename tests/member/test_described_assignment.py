@@ -24,7 +24,7 @@ from apportion.member.classic.described import (
 )
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     ID,
     P0,
     P1,
@@ -150,7 +150,7 @@ def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> Des
         (held(), classic(("m", ()), ("n", (0, 1, 2))), True),  # more members than partitions
     ],
 )
-def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(
+def test_a_classic_member_has_all_of_its_share_once_its_stable_group_assigned_all(
     there: Surroundings, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
 ) -> None:
     there.sees(target=target)
