@@ -111,7 +111,7 @@ def check_request(
 
 
 def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuse a joining heartbeat that lacks a required field.
+    """Refuse a ConsumerGroupHeartbeat that joins and lacks a required field.
 
     Errors: INVALID_REQUEST.
     """
@@ -130,8 +130,9 @@ def is_blank(text: str) -> bool:
 
 
 def new_member_id(fresh: bytes) -> str:
-    """Return a random member id in Kafka's form, made of 16 random bytes.
+    """Return a random consumer group member id in Kafka's form, made of 16 random bytes.
 
+    For ConsumerGroupHeartbeat version 0 and JoinGroup, which may come without an id.
     It is URL-safe base64, without a leading dash, which command-line tools would take for an
     option.
     """
