@@ -8,7 +8,7 @@ from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, declared
-from apportion.spark.options import OPTIONS
+from apportion.spark.options import SparkOptions
 
 HEAD = """# Settings and options
 
@@ -54,8 +54,8 @@ TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 def settings_page() -> str:
     """Return the text of docs/settings.md."""
     consumer, streams = declared(ConsumerOptions), declared(StreamsOptions)
-    shared = ", ".join(f"`{name}`" for name in streams if name in consumer)
-    own = [setting for name, setting in streams.items() if name not in consumer]
+    shared = ", ".join(f"`{name}`" for name in streams if streams[name] == consumer.get(name))
+    own = [setting for name, setting in streams.items() if setting != consumer.get(name)]
     return "".join(
         (
             HEAD,
@@ -63,7 +63,7 @@ def settings_page() -> str:
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _table(own),
-            SPARK + _table(_as_texts(OPTIONS)),
+            SPARK + _table(_as_texts(declared(SparkOptions).values())),
         )
     )
 
