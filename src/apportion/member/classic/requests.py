@@ -98,7 +98,10 @@ def join_request(
 
 
 def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
-    """Return the assignor's user data. Raises Refused if the assignor fails or returns no bytes."""
+    """Return an assignor's user data for JoinGroup.
+
+    Raises Refused if the assignor fails or returns no bytes.
+    """
     data = call_assignor(assignor, lambda: assignor.user_data(topics))
     if data is not None and not isinstance(data, bytes):
         raise Refused(
@@ -109,7 +112,7 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
 
 
 def failure_text(settings: ClassicSettings, code: Code) -> str:
-    """Return the sentence for an error that ends the membership, with the setting to change."""
+    """Return the sentence for the error that ends a classic membership, with what to change."""
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
         return (

@@ -155,7 +155,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _accept(
         self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
     ) -> None:
-        """Take epoch, heartbeat interval and target of a response without an error."""
+        """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
         self._backoff.record_success()

@@ -44,7 +44,7 @@ class HeartbeatBuilder:
     def build(
         self, epoch: int, topics: tuple[str, ...], owned: MemberAssignment
     ) -> ConsumerGroupHeartbeatRequest:
-        """Return the next heartbeat, and remember what it reports."""
+        """Return the next ConsumerGroupHeartbeat request, and remember what it reports."""
         settings = self._settings
         is_full = self._last_sent is None
         last_topics, last_owned = self._last_sent or (None, None)
@@ -65,7 +65,10 @@ class HeartbeatBuilder:
 
 
 def leave_request(settings: ConsumerSettings, epoch: int) -> ConsumerGroupHeartbeatRequest:
-    """Return the heartbeat that leaves the group. epoch: LEAVE_FOR_GOOD or LEAVE_FOR_NOW."""
+    """Return the ConsumerGroupHeartbeat request that leaves the group.
+
+    epoch: LEAVE_FOR_GOOD or LEAVE_FOR_NOW.
+    """
     return ConsumerGroupHeartbeatRequest(
         group_id=settings.group_id,
         member_id=settings.member_id,
