@@ -177,7 +177,7 @@ class RecordProducer(Client):
 class OffsetMonitor(Client):
     """Reads committed offsets and group descriptions, as tools do that show lag.
 
-    What it was shown must survive every crash: the checker holds the broker to it.
+    All that it was shown must survive every crash; the checker looks.
     """
 
     def __init__(

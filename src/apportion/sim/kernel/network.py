@@ -1,7 +1,7 @@
 """The simulated network between applications and the broker.
 
 A message takes a random time and keeps its order within its connection. A cut link holds messages
-back until it heals, as TCP retransmission does. What an application sent over a connection that it
+back until it heals, as TCP retransmission does. A message over a connection that its sender
 has since closed is dropped, unless it has reached the broker's host. A broker that was restarted
 resets the connections of its earlier incarnation.
 """
