@@ -1,7 +1,7 @@
 """The coordinator shards of this broker, one for each partition of `__consumer_offsets` in use.
 
-A group belongs to the shard that `shard_of` names. The records of one step of a shard become one batch
-of its partition, and every response waits until all that its shard has appended is durable. A
+A group belongs to the shard that `shard_of` names. The records of a step of a shard become one
+batch of its partition, and every response waits until all that its shard has appended is durable. A
 request about several groups is split, and its responses are joined under one ticket.
 """
 
