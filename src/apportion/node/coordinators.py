@@ -219,7 +219,7 @@ class Coordinators:
         # The load belongs to the unit of work that needs it: if that fails, the shard is loaded
         # again.
         self._stepped.append(hosted)
-        # What the shard answers may tell of topics, so it waits for those, too.
+        # The shard's responses may tell of topics, so they wait for those, too.
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
         self._perform(hosted, shard.loaded(now), now)
         return hosted
