@@ -83,6 +83,16 @@ def test_the_list_names_every_group_with_its_state(bootstrap: str) -> None:
     ]
 
 
+def test_a_cluster_without_groups_has_a_sentence_and_no_table() -> None:
+    with EmbeddedBroker() as broker:
+        listed, as_json = (
+            CliRunner().invoke(app, ["groups", "list", *more, "--bootstrap", broker.bootstrap])
+            for more in ([], ["--json"])
+        )
+    assert (listed.exit_code, listed.stdout) == (0, "There are no groups.\n")
+    assert (as_json.exit_code, as_json.stdout) == (0, "[]\n")
+
+
 def test_a_group_is_described_with_members_and_lag(bootstrap: str) -> None:
     code, lines = run("describe", "g", "--bootstrap", bootstrap)
     assert code == 0

@@ -96,7 +96,7 @@ def test_an_unknown_fault_is_named_with_those_there_are() -> None:
     )
 
 
-def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(
+def test_a_seed_that_breaks_a_law_is_told_with_the_end_of_its_trace_and_the_picture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, text = run_sim(capsys, SimOptions(seed=7, faults=["none"]))
@@ -109,14 +109,24 @@ def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(
     assert lines[-1] == "seed 7 breaks one-hand at 1.500 s: seed 7 says so"
 
 
+def test_a_seed_that_holds_is_told_without_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = run_sim(capsys, SimOptions(seed=8))
+    first, *others = text.splitlines()
+    assert (code, first) == (0, "300 lines of trace: --all shows them, --trace FILE keeps them")
+    assert not [line for line in others if "worker-0     line" in line]
+    assert [line for line in others if line.startswith("etl t1-2 ")]
+    assert others[-1] == "seed 8 holds"
+
+
 def test_all_of_a_trace_none_of_it_or_a_file_of_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     code, text = run_sim(capsys, SimOptions(seed=8, whole=True))
     assert (code, text.count("worker-0     line")) == (0, 300)
     assert text.endswith("seed 8 holds\n")
-    code, text = run_sim(capsys, SimOptions(seed=8, quiet=True))
-    assert (code, text.count("worker-0     line")) == (0, 0)
+    for seed in (7, 8):
+        code, text = run_sim(capsys, SimOptions(seed=seed, quiet=True))
+        assert (code, text.count("lines"), text.count("worker-0     line")) == (seed == 7, 0, 0)
     code, text = run_sim(capsys, SimOptions(seed=8, trace=tmp_path / "trace"))
     assert (code, text.count("worker-0     line")) == (0, 0)
     assert text.startswith(f"300 lines in {tmp_path / 'trace'}\n")

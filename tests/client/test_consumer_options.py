@@ -38,24 +38,27 @@ class OnlyCooperative(Range):
             "auto_offset_reset must be one of earliest, latest, error, not ['earliest']",
         ),
         ({"auto_commit": "yes"}, "auto_commit must be True or False, not 'yes'"),
-        ({"max_poll_records": 0}, "max_poll_records must be a positive whole number, not 0"),
+        (
+            {"max_poll_records": 0},
+            "max_poll_records must be a whole number from 1 to 2147483647, not 0",
+        ),
         (
             {"max_poll_interval_ms": 2**31},
-            "max_poll_interval_ms must be at most 2147483647, the greatest number",
+            "max_poll_interval_ms must be a whole number from 1 to 2147483647, not 2147483648",
         ),
         (
             {"max_poll_interval_ms": True},
-            "max_poll_interval_ms must be a positive whole number, not True",
+            "max_poll_interval_ms must be a whole number from 1 to 2147483647, not True",
         ),
         ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
         (
             {"auto_commit_interval_ms": 100},
             "auto_commit_interval_ms says nothing while auto_commit is off",
         ),
-        ({"group_protocol": 7}, "group_protocol must be 'consumer' (KIP-848) or 'classic', not 7"),
+        ({"group_protocol": 7}, "group_protocol must be one of consumer, classic, not 7"),
         (
             {"group_protocol": "generic"},
-            "group_protocol must be 'consumer' (KIP-848) or 'classic', not 'generic'",
+            "group_protocol must be one of consumer, classic, not 'generic'",
         ),
         (
             {"partition_assignment_strategy": "range"},

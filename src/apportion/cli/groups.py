@@ -55,7 +55,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
         groups = _list_groups(cluster)
         for group in groups:
             table.add_row(*map(readable, group.values()))
-        return groups, [table]
+        return groups, [table if groups else Text("There are no groups.")]
 
     return _print_report(bootstrap, timeout_ms, read, as_json)
 

@@ -110,7 +110,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
         print(json.dumps(_history_json(outcome, scenario, options.command(seed, kept)), indent=2))
     elif trace:
         if not options.quiet:
-            _print_trace(options, trace)
+            _print_trace(options, trace, outcome.holds)
         console = _console()
         for line in picture(scenario, outcome, trace.ownership, console.width):
             print_sentence(console, line)
@@ -122,11 +122,17 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
     return 0 if outcome.holds else BROKEN
 
 
-def _print_trace(options: SimOptions, trace: Trace) -> None:
-    """Print the last lines of the trace, or all; with `--trace` only how many the file has."""
+def _print_trace(options: SimOptions, trace: Trace, holds: bool) -> None:
+    """Print the trace of `--seed` in front of its picture.
+
+    Without `--all` or `--trace`, the last lines if a law was broken, else only how to see them.
+    """
     count = len(trace.lines)
     if options.trace:
         print(f"{count:,} lines in {options.trace}\n")
+        return
+    if holds and not options.whole:
+        print(f"{count:,} lines of trace: --all shows them, --trace FILE keeps them\n")
         return
     shown = trace.lines if options.whole else trace.lines[-LAST_LINES:]
     if len(shown) < count:

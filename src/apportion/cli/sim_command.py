@@ -10,7 +10,10 @@ from apportion.cli.setting_options import takes
 from apportion.cli.sim_settings import WorldSettings
 from apportion.settings import declared
 
-SEED_HELP = "Play this one history; print its trace and the owner of each partition over time."
+SEED_HELP = (
+    "Play this one history; print the owner of each partition over time, and the end of its trace "
+    "if a law is broken."
+)
 ONLY_HELP = "With --seed: only these of the drawn faults, by number, such as 3,7,9."
 RUNS_HELP = "Play this number of seeds, each a history of its own; print those that fail."
 FIRST_HELP = "With --runs: the first seed; 0 by default."
@@ -60,7 +63,7 @@ def sim(
         bool,
         typer.Option(
             "--all",
-            help="With --seed: every line of the trace, not the last 200.",
+            help="With --seed: print every line of the trace.",
             rich_help_panel=PRINTED,
         ),
     ] = False,
@@ -79,8 +82,8 @@ def sim(
     if a law is broken.
 
     \b
-    apportion sim --seed 7                    its trace, and all owners
-    apportion sim --seed 7 --quiet --fault pause --partitions 12
+    apportion sim --seed 7                    all owners, and the verdict
+    apportion sim --seed 7 --fault pause --partitions 12
     apportion sim --runs 10000 --jobs 2       ten thousand histories
     apportion sim --shrink 7                  the fewest faults that break it
     apportion sim --spark 'local[2]' --runs 100000 --out ./seeds

@@ -224,7 +224,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 def verdict(rehearsed: RehearsalResult) -> list[str]:
     """Return the result of the rehearsal in sentences."""
     rehearsal = rehearsed.rehearsal
-    # What was played may be forced with --bounces; the advice is always the path that is needed.
+    # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:

@@ -303,7 +303,7 @@ class Consumer:
         stored = self._claims.check(self._membership, self._incarnation, (), added)
         without = [each for each in added if stored[each].offset is None]
         starts = {each: offset for each in added if (offset := stored[each].offset) is not None}
-        # What the group has already need not be committed again by the next automatic commit.
+        # The group has these already: the next automatic commit need not commit them again.
         self._committed |= starts
         resets = self._fetcher.starting_offsets(without, "the group has no committed offset for it")
         self._positions.update(starts | resets)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
-from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
+from apportion.client.members import MembershipEvent, make_member
 from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
@@ -83,8 +83,6 @@ class GroupMembership:
         instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
-        self.settings: MemberSettings
-        self._member: GroupMember
         self.settings, self._member = make_member(protocol, group_id, settings)
         self._topics = tuple(topics)
         self._status = self._member.view()

@@ -15,6 +15,7 @@ from apportion.errors import Code, Refused
 from apportion.member.batch.span import topic_id_text
 from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.metadata import (
@@ -94,8 +95,8 @@ class NetworkClient:
         self,
         bootstrap: str | Sequence[str],
         *,
-        client_id: str = "apportion",
-        timeout_ms: int = 30_000,
+        client_id: str = CLIENT_ID.default,
+        timeout_ms: int = REQUEST_TIMEOUT_MS.default,
     ) -> None:
         """Keep the bootstrap addresses; connect to nothing yet.
 

@@ -1,8 +1,8 @@
 """Fetched record batches as Arrow: one partition's rows with the columns of Spark's Kafka source.
 
 Control batches are skipped. Records of aborted transactions are not: for a reader that wants only
-committed records, the caller must leave those batches out. Whether the bytes cover all offsets that
-were to be read is the caller's concern, too.
+committed records, the caller must leave those batches out. The caller also checks that the bytes
+cover all offsets that were to be read.
 """
 
 from collections.abc import Iterable, Iterator

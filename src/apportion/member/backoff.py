@@ -28,7 +28,7 @@ class Backoff:
         self._failures, self._waiting_since_ms = 0, None
 
     def record_failure(self, now: Instant, free: int = 0) -> None:
-        """Delay the next request; the first `free` failures in a row cost nothing."""
+        """Delay a member's next request; the first `free` failures in a row cost nothing."""
         doublings = self._failures - free
         self._failures += 1
         # 20 doublings are more than any limit; the shift must not grow without end

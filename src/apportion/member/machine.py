@@ -14,8 +14,6 @@ from typing import ClassVar, Generic, TypeVar
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.backoff import Backoff
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     SILENT,
     Action,
@@ -38,8 +36,9 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import MemberSettings
 
-S = TypeVar("S", bound=ConsumerSettings | ClassicSettings)
+S = TypeVar("S", bound=MemberSettings)
 
 
 class MemberMachine(ABC, Generic[S]):
@@ -78,7 +77,10 @@ class MemberMachine(ABC, Generic[S]):
         return times
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """Return the actions that `event` causes, in order."""
+        """Apply an event to a group member and return the actions that follow, in order.
+
+        The driver of a client or of the simulator calls it, for members of either protocol.
+        """
         actions: list[Action] = []
         self._apply_event(event, actions, now)
         self._send_if_due(actions, now)
@@ -177,7 +179,7 @@ class MemberMachine(ABC, Generic[S]):
         actions: list[Action],
         now: Instant,
     ) -> None:
-        """Retry a request without a response, at a coordinator that is looked up again."""
+        """Retry a member's request that got no response, at a coordinator that is looked up."""
         if self.state is MembershipState.LEAVING:
             # One attempt is enough: the session of a member without heartbeats expires.
             self._finish_leaving(actions, is_confirmed=False)
@@ -216,7 +218,10 @@ class MemberMachine(ABC, Generic[S]):
         """Leave because the owner did not poll in time, as `_leave` does."""
 
     def _finish_leaving(self, actions: list[Action], *, is_confirmed: bool) -> None:
-        """Enter UNSUBSCRIBED or STALE. is_confirmed: as in `Left`."""
+        """End the membership after a leave: enter UNSUBSCRIBED or STALE.
+
+        is_confirmed: as in `Left`.
+        """
         if self.state is not MembershipState.UNSUBSCRIBED:
             self._enter(
                 MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
@@ -227,7 +232,7 @@ class MemberMachine(ABC, Generic[S]):
             actions.append(Left(is_confirmed))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
-        """Enter FATAL, reporting everything owned as lost."""
+        """End the membership for good (FATAL), reporting everything owned as lost."""
         self._error = Failed(code, why)
         self._poll_deadline_ms = None
         # Lost first: it reports the incarnation and partitions that the reset below forgets.
@@ -254,7 +259,7 @@ class MemberMachine(ABC, Generic[S]):
     # requests
 
     def _send_if_due(self, actions: list[Action], now: Instant) -> None:
-        """Send the request that the state calls for, unless it has to wait."""
+        """Send the request that the member's state calls for, unless it has to wait."""
         if self.state in SILENT:
             return
         # The leave is not repeated either (KIP-848): one attempt, then the session timeout.

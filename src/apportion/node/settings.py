@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
-from apportion.settings import Setting, bounds_fault_or_none, declared
+from apportion.settings import MOST_INT32, MOST_INT64, Setting, bounds_fault_or_none, declared
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """Of those that are set, the last one counts; a negative number stands for ever."""
@@ -76,7 +76,7 @@ class BrokerSettings:
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
-    ] = 9_223_372_036_854_775_807
+    ] = MOST_INT64
     log_message_timestamp_after_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
     ] = 3_600_000
@@ -103,7 +103,7 @@ class BrokerSettings:
         104_857_600
     )
     max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
-        2_147_483_647
+        MOST_INT32
     )
     apportion_connection_max_inflight_requests: Annotated[
         int,
@@ -197,7 +197,7 @@ class BrokerSettings:
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
-            # Kafka refuses 0, too: every closed segment would be deleted at once.
+            # Kafka refuses 0, too: each check would delete all records.
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:

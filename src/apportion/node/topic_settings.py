@@ -9,8 +9,7 @@ from re import fullmatch
 from apportion.errors import Code, Refused
 from apportion.settings import nearest_or_none
 
-# What Kafka would refuse is refused here, too: a program that creates its topics here must be able
-# to do so there.
+# Kafka's bounds, so that a program that creates its topics here is able to do so there.
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
     "delete.retention.ms": 0,
     "file.delete.delay.ms": 0,

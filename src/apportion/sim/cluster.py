@@ -36,7 +36,7 @@ class SimulatedCluster:
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
-        """Add the application of that number: workers first, then readers."""
+        """Add the simulated application of that number: workers first, then readers."""
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:
@@ -66,7 +66,7 @@ class SimulatedCluster:
         self.checker.owners[self.applications[-1].name] = self.applications[-1]
 
     def start(self) -> None:
-        """Start the broker, create the topics, and start the applications one after the other."""
+        """Start the simulated broker, create the topics, and start the applications in turn."""
         self.broker.start()
         for name in self.names:
             self.topic_admin.create(name, self.simulation.scenario.partitions)
@@ -126,7 +126,7 @@ class SimulatedCluster:
             self.start_later(application, away_ms)
 
     def switch(self, application: Application, away_ms: int) -> None:
-        """Restart the application with its other protocol."""
+        """Restart the simulated application with its other protocol."""
         application.next_protocol_choice = application.protocols.other_than(
             application.protocol_choice
         )
@@ -157,7 +157,7 @@ class SimulatedCluster:
             self.topic_admin.add_partitions(name, 1)
 
     def end_faults(self) -> None:
-        """End every fault.
+        """End every fault of the scenario.
 
         All processes run at full speed, all links are healed, and all subscribe to all topics.
         """

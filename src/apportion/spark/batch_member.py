@@ -6,7 +6,7 @@ reported. The heartbeat thread of the membership receives a new target assignmen
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
-What is decided here is when an error ends the query; `retry_limits.py` has the times. No record is
+This module decides when an error ends the query; `retry_limits.py` has the times. No record is
 read here.
 """
 
@@ -20,6 +20,7 @@ from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.network_client import RetryTimer
+from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
@@ -291,14 +292,12 @@ class BatchMember:
         return MembershipSnapshot(self.membership.status(), now().mono_ms)
 
     def _session_timeout_ms(self) -> int:
-        """Return how long a silent member stays in the group.
-
-        In the classic protocol the member decides, in the consumer protocol the broker.
-        """
+        """Return how long a silent member stays in the group: a classic member decides that."""
         if self.options.classic:
             return self.options.session_timeout_ms
-        # 45 s is Kafka's default, for brokers that do not let their configuration be read.
-        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
+        # Kafka's default is also ours; it is for brokers that do not tell their configuration.
+        default_ms = GroupSettings().group_consumer_session_timeout_ms
+        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
 
     def _adopt(self, query: AdoptAssignment) -> View:
         self.membership.adopt(query.incarnation, query.target)

@@ -77,6 +77,9 @@ class RealDisk:
         self._lock_fd: int | None = None
         try:
             os.makedirs(self.root, exist_ok=True)
+        except FileExistsError as error:
+            cause = OSError(error.errno, "it is a file")
+            raise DiskError("use the directory", self.root, cause) from error
         except OSError as error:
             raise DiskError("make the directory", self.root, error) from error
 

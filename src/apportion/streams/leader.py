@@ -35,6 +35,7 @@ from apportion.streams.queries import (
     FetchCommittedOffsets,
     ListEndOffsets,
 )
+from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS, TASK_ASSIGNOR
 from apportion.streams.task_assignment.client_metadata import (
     ClientMetadata,
     ConsumerMetadata,
@@ -66,9 +67,9 @@ class LeaderSettings:
     member_id: str
     topology: Topology
     release: Release
-    assignor: str = "highavailability"
+    assignor: str = TASK_ASSIGNOR.default
     configs: AssignmentConfigs = field(default_factory=AssignmentConfigs)
-    probing_interval_ms: int = 600_000
+    probing_interval_ms: int = PROBING_REBALANCE_INTERVAL_MS.default
 
 
 class GroupAssignment(NamedTuple):

@@ -1,7 +1,7 @@
 """A real Apache Kafka for tests and the demo: one process in KRaft combined mode, on free ports.
 
 The jars come from Maven, by a pom that the caller names; Kafka's own tool formats the storage; the
-process is `kafka.Kafka`. What is decided here is how a throw-away broker is configured and started.
+process is `kafka.Kafka`. This module configures and starts a throw-away broker.
 """
 
 import os

@@ -22,7 +22,7 @@ class TopicParts(NamedTuple):
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
-    """Return the partitions by topic, each once, in order of name and number."""
+    """Return the partitions of an assignment by topic, each once, in order of name and number."""
     # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(

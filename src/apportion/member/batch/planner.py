@@ -137,7 +137,7 @@ class BatchPlanner:
     def plan_next(
         self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
     ) -> QueryGenerator[Span]:
-        """Return the span that follows `previous`, which is in the sink; `previous` if none does.
+        """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
         limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
         and whatever the driver throws in.
@@ -190,7 +190,7 @@ class BatchPlanner:
         return question
 
     def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[TopicIdPartitions]:
-        """Commit what the batch has read, then adopt the target; return the owned partitions."""
+        """Commit what the last micro-batch has read, then adopt the target; return it."""
         # Checked first: a commit as a member that may have been removed is refused, and others may
         # read the span that it plans.
         view = yield from self._membership.require()
@@ -216,7 +216,7 @@ class BatchPlanner:
     def _plan_owned(
         self, batch: FinishedBatch, owned: TopicIdPartitions, limits: ReadLimits
     ) -> QueryGenerator[tuple[BatchPlan, TopicIdPartitions]]:
-        """Return the plan of the owned partitions, and those whose start is not claimed."""
+        """Return the plan of the query's owned partitions, and those whose start is not claimed."""
         kept = dict.fromkeys(
             partition
             for partition in owned

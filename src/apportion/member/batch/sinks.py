@@ -53,7 +53,7 @@ def metadata_of(sinks: Sinks) -> str:
 
 
 def sinks_of(metadata: str) -> Sinks | None:
-    """Return the sinks that a committed offset's metadata names; None if it is not ours."""
+    """Return the sinks that a committed offset's metadata names; None if no query wrote it."""
     try:
         value = json.loads(metadata)
         # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.

@@ -162,7 +162,7 @@ def topic_id_text(topic_id: TopicId) -> str:
 
 
 def topic_id_bytes(text: str) -> TopicId:
-    """Return the 16 bytes of a topic id. Raises SpanError if `text` is not one."""
+    """Return the 16 bytes of a topic id in a span's JSON. Raises SpanError if it is none."""
     try:
         raw = urlsafe_b64decode(text + "==")
     except ValueError:
@@ -267,7 +267,10 @@ def _require_object(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
-    """Check that a JSON object of a span has exactly these keys, which are sorted."""
+    """Check that a JSON object in a Spark checkpoint's offset has exactly these keys.
+
+    keys: sorted.
+    """
     if tuple(sorted(_require_object(value, what))) != keys:
         raise SpanError(
             f"{what} must have exactly the keys {', '.join(keys)}, not "
@@ -323,8 +326,9 @@ def admit_range(
     is_unclaimed: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
-    """Compare one partition's offset range with the sink's fence, as the module's table says.
+    """Return the offsets of a micro-batch's range that a sink may write, by the sink's fence.
 
+    A fence is the offset after the last one that the sink has of the partition.
     fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
     at which the range starts was committed for this sink; without a fence such a range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
@@ -344,7 +348,7 @@ def admit_range(
 def admit(
     batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
 ) -> dict[TopicIdPartition, RangeAdmission]:
-    """Apply `admit_range` to every partition of a batch that a writer has got."""
+    """Return the ranges of a micro-batch that a sink may write: `admit_range` of each partition."""
     return {
         partition: admit_range(
             partition,
@@ -360,7 +364,7 @@ def admit(
 def advance(
     fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
 ) -> dict[TopicIdPartition, int]:
-    """Return the fences after the transaction that wrote the admitted ranges."""
+    """Return the sink's fences after the transaction that wrote the admitted ranges."""
     moved = {
         partition: admission.fence
         for partition, admission in admitted.items()

@@ -80,7 +80,7 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
 
 
 def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member owns already what the group's newest target assigns it.
+    """Return whether the member owns all that the group's newest target assigns it.
 
     group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
     """

@@ -98,7 +98,7 @@ class Incarnation:
 
     @property
     def metadata_delay_ms(self) -> int:
-        """Return the wait before the next Metadata request; 0 while the generation depends on it.
+        """Return a classic member's wait before its next Metadata request; 0 while syncing.
 
         Else metadata.max.age.ms at the most, and less where a change is expected.
         """
@@ -118,7 +118,7 @@ class Incarnation:
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
-        """Return the topics to watch: a follower's assigned ones, or all of a leader's group."""
+        """Return the topics that a classic member watches: its own, or all of a leader's group."""
         generation = self.generation
         if generation.unresolved is not None and not generation.awaits_topic_metadata:
             return tuple(parts.topic for parts in generation.unresolved.partitions)
@@ -127,7 +127,7 @@ class Incarnation:
     # a generation
 
     def build_request(self, state: MembershipState, member_id: str) -> MembershipRequest:
-        """Return the request that `state` calls for.
+        """Return the request that a classic member's `state` calls for.
 
         Raises Refused with the fatal error, if there is one: such a member has to end.
         """
@@ -244,7 +244,7 @@ class Incarnation:
         return []
 
     def _assign_partitions(self) -> None:
-        """Run the assignor that the group chose, as the leader."""
+        """Run the assignor that the classic group chose, as its leader."""
         generation = self.generation
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.group_subscription is not None
@@ -261,7 +261,7 @@ class Incarnation:
         return []
 
     def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
-        """Fail the assignor's query: for now, or for good if `code` is not retriable."""
+        """Fail the leader's assignor's query: for now, or for good if `code` is not retriable."""
         is_final = code is not Code.NONE and not code.retriable
         error = Refused(code, why) if is_final else Unanswerable(why)
         self._resume_assignment(lambda pending, shapes: pending.fail(error, shapes))
@@ -363,7 +363,7 @@ class Incarnation:
     # the owner
 
     def rejoin_if_outdated(self) -> None:
-        """Rejoin if the last JoinGroup had another subscription or claims partitions now free."""
+        """Rejoin if the last JoinGroup had another subscription, or claims partitions now free."""
         if not self.generation.is_settled:
             return
         if self._joined_topics != self.topics:
@@ -384,7 +384,7 @@ class Incarnation:
 
     @property
     def may_rejoin(self) -> bool:
-        """Return whether the owner uses nothing that it may not keep while rejoining."""
+        """Return whether a classic member's owner uses nothing that it may not keep to rejoin."""
         ownership = self.ownership
         if self.fatal is not None:
             return False

@@ -184,7 +184,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._fail(code, failure_text(self.settings, code), actions)
 
     def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
-        """Apply a response without an error."""
+        """Apply the response to a classic member's request, which has no error."""
         silent_ms = now.mono_ms - self._confirmed_at_ms
         self._record_contact(now)
         if isinstance(response, JoinGroupResponse):
@@ -227,7 +227,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _lose_membership(
         self, code: Code, keeps_id: bool, actions: list[Action], now: Instant
     ) -> None:
-        """Report everything owned as lost, and join again in a new incarnation.
+        """Report all that a classic member owns as lost, and join again in a new incarnation.
 
         keeps_id: join with the same member id (ILLEGAL_GENERATION), not as a new member.
         """
@@ -276,7 +276,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         actions: list[Action],
         now: Instant,
     ) -> None:
-        """Apply the topic metadata that `lookup` asked for."""
+        """Apply the topic metadata that `lookup` asked for, to a classic member's incarnation."""
         names = (
             lookup.names
             if isinstance(lookup, FetchMetadata)
@@ -292,7 +292,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _apply(
         self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant
     ) -> None:
-        """Apply a change, and set the times of the next metadata request and follow-up."""
+        """Apply a change to the classic member; set its next metadata request and follow-up."""
         self._apply_or_fail(change, actions)
         self._refresh.schedule(now, self._incarnation.metadata_delay_ms)
         if (follow_up := self._incarnation.follow_up) is not None:
@@ -300,7 +300,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._follow_up_at_ms = now.mono_ms + max(0, follow_up.at_ms - now.wall_ms)
 
     def _apply_or_fail(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:
-        """Apply a change; fail if it raises Refused, else enter the state that results."""
+        """Apply a change to the classic member; fail if it raises Refused, else enter the state."""
         try:
             actions += change()
         except Refused as refused:
@@ -309,7 +309,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._enter(self._incarnation.state)
 
     def _rejoin_if_possible(self, actions: list[Action]) -> None:
-        """Rejoin if there is a reason, once the owner uses nothing that it may not keep."""
+        """Join again if there is a reason, once the owner uses nothing that it may not keep."""
         if self._incarnation.rejoin_reason is not None and self.state in WITH_ASSIGNMENT:
             self._apply_or_fail(self._incarnation.revoke_before_rejoin, actions)
             if self.state in IN_A_GENERATION and self._incarnation.may_rejoin:
@@ -324,7 +324,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._backoff.reset_delay(now)
 
     def _start_incarnation(self, number: int) -> None:
-        """Begin with an empty state; the subscription and a fatal assignment stay."""
+        """Begin a classic member's next incarnation, with the subscription and a fatal error."""
         old = self._incarnation
         self._incarnation = Incarnation(
             self.settings, self._metadata, number, old.topics, fatal=old.fatal

@@ -74,7 +74,7 @@ class TopicMetadataCache:
         )
 
     def exceeds_any(self, parts: Iterable[TopicParts], names: Iterable[str]) -> bool:
-        """Return whether a named topic that exists has fewer partitions than in `parts`."""
+        """Return whether an existing topic has fewer partitions than `parts` names of it."""
         shapes = self.topic_shapes(names)
         return any(
             number >= shapes[topic].partitions

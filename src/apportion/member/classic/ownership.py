@@ -53,7 +53,7 @@ class OwnedPartitions:
         return MembershipState.STABLE if self.owned == self.target else MembershipState.RECONCILING
 
     def set_target(self, incarnation: int, target: MemberAssignment) -> list[Offer]:
-        """Set the target; return the offer to the owner, or [] if the target is unchanged."""
+        """Set a classic member's target; return the offer to the owner, [] if it is unchanged."""
         last_target, self.target = self.target, target
         if target == last_target:
             return []
@@ -68,11 +68,11 @@ class OwnedPartitions:
         )
 
     def adopt(self, adopted: MemberAssignment) -> bool:
-        """Record what the owner uses now; return whether it was accepted.
+        """Record what a classic member's owner uses now; return whether it was accepted.
 
         False if a partition was not or is no longer offered: it may be another member's by now.
         """
-        # What is owned already may be kept, even if the target revokes it: revocation takes time.
+        # Owned partitions may be kept, even if the target revokes them: revocation takes time.
         if self.target is None or minus(minus(adopted, self.owned), self.target):
             return False
         self.owned = adopted

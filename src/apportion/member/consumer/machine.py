@@ -120,7 +120,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         now: Instant,
     ) -> None:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        # Whatever it says: a leave is sent once and not repeated (KIP-848).
+        # Even after an error: a leave is sent once and not repeated (KIP-848).
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, is_confirmed=response.error_code == Code.NONE)
             return
@@ -155,7 +155,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _accept(
         self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
     ) -> None:
-        """Take epoch, heartbeat interval and target of a response without an error."""
+        """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
         self._backoff.record_success()

@@ -67,7 +67,7 @@ class StreamsMember:
         return self._member.wake_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """Return the actions that `event` causes, in order."""
+        """Apply an event to a Streams member and return the actions that follow, in order."""
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):

@@ -89,7 +89,7 @@ class Application(Client):
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:
-        """Start a new process: a new member joins the group, and the script begins."""
+        """Start a new simulated process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
         # Connections of their own: a JoinGroup that is held back must not delay a commit.
@@ -126,7 +126,7 @@ class Application(Client):
         )
 
     def die(self, closes_connections: bool) -> None:
-        """Kill the process.
+        """Kill the simulated application's process.
 
         closes_connections: its host lives and closes them; otherwise the broker sees nothing.
         """
@@ -144,7 +144,7 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """Stop the script and leave the group.
+        """Stop the simulated application cleanly: end its work, and leave the group.
 
         The process ends with the answer to the leave, or after LEAVE_TIMEOUT_MS.
         """
@@ -165,7 +165,7 @@ class Application(Client):
             self.step_member(Subscribe(topics))
 
     def step_member(self, event: Any) -> None:
-        """Step the member over `event` and perform its actions."""
+        """Step the simulated application's member over `event` and perform its actions."""
         for action in self.member.step(event, self.now()):
             match action:
                 case SendToCoordinator():
@@ -287,7 +287,7 @@ class Application(Client):
             self.heartbeat_channel.close()
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
-        """Trace and observe the answer to a request of the member, then give it to the member.
+        """Trace and observe the broker's answer to a member's request; give it to the member.
 
         answer: None if none came.
         """
@@ -322,7 +322,7 @@ class Application(Client):
             self.observer.member_joined(self)
 
     def _fetch_metadata(self, fetch: FetchMetadata) -> None:
-        """Send Metadata for a classic member, over a connection of its own."""
+        """Send Metadata for a simulated classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
@@ -347,7 +347,7 @@ class Application(Client):
         self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
-        """Send FindCoordinator for the member, over its connection for heartbeats."""
+        """Send FindCoordinator for the simulated member, over its connection for heartbeats."""
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(
@@ -370,7 +370,7 @@ class Application(Client):
         )
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """Start the effect that the script yielded; also AwaitMember."""
+        """Start what the application's script yielded: a request, a wait, or AwaitMember."""
         if type(effect) is not AwaitMember:
             super().perform_effect(runner, effect, turn)
         elif effect.condition(self.member):

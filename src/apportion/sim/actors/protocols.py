@@ -52,7 +52,7 @@ class ProtocolPair(NamedTuple):
 
 
 def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
-    """Draw a pair for each application, workers first.
+    """Draw the pair of protocols of each simulated application, workers first.
 
     Workers keep partitions through a rebalance, so their classic choice is always cooperative.
     """

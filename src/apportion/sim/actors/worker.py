@@ -76,7 +76,7 @@ class Worker(Application):
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
-        """Run the query until the process ends."""
+        """Run the simulated query, batch by batch, until the process ends."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -123,7 +123,7 @@ class Worker(Application):
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the batch and mark it done.
+        """Write the simulated query's batch to its sink and mark it done.
 
         A batch without rows that asks for the sinks is answered with the sink's name.
         """
@@ -166,7 +166,10 @@ class Worker(Application):
                 )
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
-        """Run the rule: answer each query that it yields, and return its result."""
+        """Run a part of the batch planner for the simulated query: answer each query it yields.
+
+        Return the part's result.
+        """
         try:
             query = next(generator)
             while True:
@@ -180,7 +183,7 @@ class Worker(Application):
             return result.value
 
     def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
-        """Return the partitions with topic names, those of deleted topics left out."""
+        """Return a member's partitions with topic names, without those of deleted topics."""
         unknown = tuple(
             dict.fromkeys(
                 partition.topic_id
@@ -212,7 +215,7 @@ class Worker(Application):
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
-        """Describe the assignment as the Spark source does.
+        """Describe the assignment of the simulated query's group, as the Spark source does.
 
         During a migration (KIP-848) a classic member may be in a consumer group, where
         DescribeGroups finds nothing.

@@ -3,7 +3,7 @@
 It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
 changes in few places, so it is checked where that state has changed: the laws of a group after a
 step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
-What held before and did not change still holds. `consumer_groups.py` and `classic_laws.py` check
+A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py` check
 the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
@@ -77,7 +77,10 @@ class InvariantChecker:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
-        """Check what the step over `event` changed; None stands for the broker's start."""
+        """Check the laws after a step of the simulated broker over `event`.
+
+        None stands for the broker's start.
+        """
         # After a start there is no event, and everything that was checked before belongs to the
         # lost process.
         if event is None:
@@ -115,14 +118,14 @@ class InvariantChecker:
                     raise LawBroken("ticket-once", why)
 
     def reply_without_request(self, reply: Reply) -> None:
-        """Raise LawBroken: each ticket has one reply."""
+        """Raise LawBroken for a second reply to a request of the simulation."""
         raise LawBroken(
             "ticket-once",
             f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}.",
         )
 
     def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
-        """Note a reply: what it says must survive every later crash of the broker."""
+        """Note a reply of the simulated broker: later crashes must not undo what it says."""
         if body.__class__ in CLASSIC_RESPONSES:
             self.classic_groups.reply_sent(request, body, since_ms)
             if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
@@ -158,7 +161,7 @@ class InvariantChecker:
             self.consumer_groups.check_in_use(group, owner, self._topics())
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
-        """Check that no other owner may use the partitions that this one uses now."""
+        """Check that no other application may use the partitions that this one uses now."""
         self.consumer_groups.in_use_changed(owner, self._mono_ms())
         self.counters.ownership_changed(owner.group, self.owners.values())
         group = self._group_or_none(owner.group)
@@ -227,7 +230,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that were loaded from their logs: what replies have shown must be there."""
+        """Check shards that a simulated broker loaded: what replies have shown must be there."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:

@@ -83,7 +83,7 @@ class ConsumerGroupChecker:
         self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
 
     def reply_sent(self, request: ConsumerGroupHeartbeatRequest, body: Any, since_ms: int) -> None:
-        """Note the reply to a heartbeat, and check that a fenced member deserved it."""
+        """Note the reply to a simulated heartbeat; check that a fenced member deserved it."""
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
             self.epoch_shown(request.group_id, body.member_epoch)
@@ -125,10 +125,10 @@ class ConsumerGroupChecker:
     def check_change(
         self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
     ) -> int | None:
-        """Check the group after a step; return how far its epoch went up, None without a change.
+        """Check a simulated consumer group after a step; return how far its epoch went up.
 
         topics: of the coordinator now. A target assignment is checked against the topics from which
-        it was computed, which are those of the step that changed the assignment epoch.
+        it was computed: those of the step that changed it. Returns None without a change.
         """
         group_id, saved = group.group_id, group.saved
         before = self._members.get(group_id, {})
@@ -190,7 +190,7 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a group that was loaded from its log.
+        """Check a consumer group that a simulated broker loaded from its log.
 
         No member may be behind an epoch that it was told: the law `durable`.
         """
@@ -229,10 +229,10 @@ class ConsumerGroupChecker:
             self._assignment_epochs.pop(group_id, None)
 
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
-        """Check that what the owner uses is its member's: then no other member can have it.
+        """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. What its owner does is refused by the sink's
-        fences and by the coordinator.
+        A member that was removed may not know it yet. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
         if not partitions or not owner.is_up:
@@ -357,7 +357,7 @@ class ConsumerGroupChecker:
         )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
-        """Check that a fenced member was removed, or lost more than one answer."""
+        """Check that a fenced simulated member was removed, or lost more than one answer."""
         member_id = request.member_id
         lost = self._heartbeats_since_answer.get(member_id, 0) - 1
         if member_id not in self._removed and lost <= 1 and member_id in self._epochs_received:
@@ -370,7 +370,7 @@ class ConsumerGroupChecker:
 def _snapshot(
     member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
 ) -> MemberSnapshot:
-    """Return the member as it is; the earlier snapshot itself if nothing has changed since."""
+    """Return the simulated member as it is; its earlier snapshot if nothing has changed."""
     if before is None or not before.has_same_assignment(member):
         since_ms = now_ms
     elif before.target is member.target and before.metadata is member.metadata:

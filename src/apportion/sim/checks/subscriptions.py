@@ -25,7 +25,7 @@ def assigned_partitions(member: MemberMetadata) -> Iterator[NamePartition]:
 
 
 def decode_subscription(member: MemberMetadata) -> ConsumerProtocolSubscription:
-    """Return the subscription with which the member joined.
+    """Return the subscription with which a simulated classic member joined.
 
     Raises LawBroken for bytes that cannot be decoded: no member of the simulation sends such.
     """

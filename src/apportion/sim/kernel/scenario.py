@@ -194,7 +194,10 @@ SETTABLE = tuple(each.name for each in fields(Scenario) if each.name not in ("se
 
 
 def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds. Raises ScenarioRefused for one that does not exist."""
+    """Return the kinds of faults of a scenario.
+
+    Raises ScenarioRefused for one that does not exist.
+    """
     kinds = tuple(kinds)
     for kind in kinds:
         if kind not in FAULTS:
@@ -203,7 +206,7 @@ def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def faults_drawn_with(protocol: str) -> tuple[str, ...]:
-    """Return the kinds of faults that are drawn for scenarios of that protocol."""
+    """Return the kinds of faults that are drawn for scenarios of that group protocol."""
     return tuple(
         kind
         for kind in FAULTS
@@ -212,7 +215,7 @@ def faults_drawn_with(protocol: str) -> tuple[str, ...]:
 
 
 def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
-    """Return the kinds.
+    """Return the kinds of faults of a scenario.
 
     Raises ScenarioRefused for one that does not exist, or not for that protocol.
     """
@@ -227,7 +230,7 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
 
 
 def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any) -> Scenario:
-    """Draw the scenario of that seed.
+    """Draw the simulated scenario of that seed.
 
     fixed: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
 
@@ -267,7 +270,7 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
 
 
 def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the drawn sizes, changed where they contradict the fixed ones.
+    """Return the drawn sizes of a scenario, changed where they contradict the fixed ones.
 
     So every seed has a possible scenario.
     """

@@ -107,7 +107,7 @@ class Instance(Generic[T]):
         self.disk = dict(self.state)
 
     def reportable_state(self, thread: T) -> dict[TaskId, int]:
-        """Return the state that this thread reports in its subscription.
+        """Return the task offset sums that a stream thread reports in its subscription.
 
         A thread reports the tasks that it has locked. The first living thread also reports those
         that no thread has locked, as in Kafka Streams, so that leftover state is known to the

@@ -31,7 +31,10 @@ RETRY_MS = 100
 
 
 def answer_query(process: Clocked, action: QueryCluster) -> Script:
-    """Answer one query of the leader; return MetadataFetched, QueryAnswered or Unanswered."""
+    """Answer one query of the simulated Streams leader to the broker.
+
+    Return MetadataFetched, QueryAnswered or Unanswered.
+    """
     query = action.query
     try:
         if isinstance(query, CreateInternalTopics):
@@ -51,8 +54,9 @@ def answer_query(process: Clocked, action: QueryCluster) -> Script:
 
 
 def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Script:
-    """Create those of the topics that do not exist; return the descriptions of all of them.
+    """Create the Streams leader's internal topics that do not exist.
 
+    Return the descriptions of all of them.
     Raises NoAnswer if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
     """
     creatable = tuple(
