@@ -45,6 +45,7 @@ class MissingTopics:
     """The subscribed topics that have not been seen yet; checked from `Consumer.poll`."""
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
+        """Watch no topics yet, for one consumer."""
         self._cluster, self._group = cluster, group_id
         self._unresolved: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()

@@ -75,6 +75,10 @@ class _Reader:
         include_headers: bool,
         max_rows: int,
     ) -> None:
+        """Prepare the buffers for one pass over a partition's offset range.
+
+        max_rows: of each Arrow batch.
+        """
         self.offset = offset_range.start
         self._offset_range = offset_range
         self._include_headers = include_headers

@@ -174,6 +174,7 @@ class PartWriter:
     def __init__(
         self, filesystem: FileSystem, schema: pa.Schema, partition: TopicPartition
     ) -> None:
+        """Create the Parquet file of an executor's rows of one Kafka partition."""
         self._filesystem = filesystem
         self._partition = partition
         self._schema = schema

@@ -107,6 +107,7 @@ class RealKafka:
     def __init__(
         self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
     ) -> None:
+        """Keep the settings; `start` starts Kafka."""
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)

@@ -64,6 +64,7 @@ class BrokerProcess(SimulatedProcess):
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
+        """Create the simulated broker with an empty disk; `start` starts its process."""
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
