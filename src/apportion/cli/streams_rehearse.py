@@ -15,9 +15,12 @@ from rich.table import Table
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
+from apportion.cli.rehearsal_settings import MatrixSettings
+from apportion.cli.setting_options import number_fault_or_none
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.play import RehearsalResult, UpgradeStep, rehearse
-from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
+from apportion.sim.streams.settings import LEADERS, BounceSettings, UpgradeSettings
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
@@ -74,6 +77,13 @@ def parse_leader(text: str) -> str | int:
 
 
 def _run(options: RehearseOptions) -> int:
+    for owner, values in (
+        (UpgradeSettings, options.sizes),
+        (BounceSettings, options.sizes),
+        (MatrixSettings, options._asdict()),
+    ):
+        if (fault := number_fault_or_none(owner, values)) is not None:
+            raise RehearsalRefused(fault)
     """Rehearse one upgrade or, with --matrix, all of them, as the options say.
 
     Returns the exit code. Raises RehearsalRefused for options that exclude each other.
