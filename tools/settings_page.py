@@ -1,9 +1,12 @@
-"""docs/settings.md: every setting and option, as the code declares it."""
+"""docs/settings.md, and the tables of options in other pages: settings as the code declares them.
 
-from collections.abc import Iterable
+A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from apportion.client.options import ConsumerOptions
+from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
@@ -63,9 +66,39 @@ def settings_page() -> str:
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _table(own),
-            SPARK + _table(_as_texts(declared(SparkOptions).values())),
+            SPARK + _spark_table(),
         )
     )
+
+
+def with_tables(page: str, *names: str) -> str:
+    """Return the text of a page with these tables printed anew. names: keys of TABLES."""
+    for name in names:
+        before, start, rest = page.partition(f"<!-- printed: {name} -->")
+        _, end, after = rest.partition("<!-- end of table -->")
+        assert end, f"the page has no place for the table {name!r}"
+        page = f"{before}{start}\n\n{TABLES[name]()}\n{end}{after}"
+    return page
+
+
+def _consumer_table(*, is_classic: bool) -> str:
+    """Return the options of a Consumer that only a classic group has, or all others."""
+    return _table(
+        setting
+        for name, setting in declared(ConsumerOptions).items()
+        if (name in ONE_PROTOCOL_ONLY["classic"]) == is_classic
+    )
+
+
+def _spark_table() -> str:
+    return _table(_as_texts(declared(SparkOptions).values()))
+
+
+TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
+    "options of a consumer": lambda: _consumer_table(is_classic=False),
+    "options of a classic consumer": lambda: _consumer_table(is_classic=True),
+    "options of the Spark source": _spark_table,
+}
 
 
 def _as_texts(settings: Iterable[Setting]) -> list[Setting]:

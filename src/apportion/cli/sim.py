@@ -200,7 +200,7 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
 
 
 def _magnitude(fault: Fault) -> str:
-    """Return the fault's duration, or its count, as text."""
+    """Return how long a drawn fault lasts, or how many things it takes, for the faults' table."""
     if fault.kind in WITHOUT_AMOUNT:
         return ""
     if fault.kind in COUNTED:

@@ -43,7 +43,7 @@ class RehearseOptions(NamedTuple):
 
 
 def run(options: RehearseOptions) -> int:
-    """Run the command; return its exit code."""
+    """Run the command `apportion streams rehearse`; return its exit code."""
     try:
         code = _run(options)
         sys.stdout.flush()
@@ -224,7 +224,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 def verdict(rehearsed: RehearsalResult) -> list[str]:
     """Return the result of the rehearsal in sentences."""
     rehearsal = rehearsed.rehearsal
-    # What was played may be forced with --bounces; the advice is always the path that is needed.
+    # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:
@@ -296,7 +296,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    """Return one step of a rolling bounce for --json."""
+    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

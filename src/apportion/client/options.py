@@ -50,8 +50,8 @@ class MemberOptions(TypedDict, total=False):
     auto_commit: Annotated[
         bool,
         Setting(
-            "Commit delivered records every auto_commit_interval_ms, when partitions go, "
-            "and on close.",
+            "Commit delivered records every auto_commit_interval_ms, when partitions are "
+            "revoked, and on close.",
             False,
         ),
     ]
@@ -75,7 +75,8 @@ class MemberOptions(TypedDict, total=False):
     on_revoked: Annotated[
         RebalanceCallback | None,
         Setting(
-            "Called in poll with the partitions that must go; commit here.", default_words="none"
+            "Called in poll with the partitions that are revoked; commit here.",
+            default_words="none",
         ),
     ]
     on_lost: Annotated[

@@ -1,8 +1,8 @@
 """Fetched record batches as Arrow: one partition's rows with the columns of Spark's Kafka source.
 
 Control batches are skipped. Records of aborted transactions are not: for a reader that wants only
-committed records, the caller must leave those batches out. Whether the bytes cover all offsets that
-were to be read is the caller's concern, too.
+committed records, the caller must leave those batches out. The caller also checks that the bytes
+cover all offsets that were to be read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -75,6 +75,10 @@ class _Reader:
         include_headers: bool,
         max_rows: int,
     ) -> None:
+        """Prepare the buffers for one pass over a partition's offset range.
+
+        max_rows: of each Arrow batch.
+        """
         self.offset = offset_range.start
         self._offset_range = offset_range
         self._include_headers = include_headers

@@ -164,7 +164,7 @@ def _commit_partition(
     requested: OffsetCommitRequestPartition,
     commit_error: Code,
 ) -> Code:
-    """Store the offset of one partition, and return NONE or the error."""
+    """Store one partition's offset of an OffsetCommit; return NONE or the error."""
     if topic is None:
         return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= requested.partition_index < topic.partitions:

@@ -50,7 +50,7 @@ class Ledger:
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """Return the consumer group of that id, which must exist."""
+        """Return the coordinator shard's consumer group of that id, which must exist."""
         group = self.groups.get(group_id)
         assert isinstance(group, ConsumerGroup), f"{group_id} is no consumer group"
         return group

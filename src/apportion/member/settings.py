@@ -20,7 +20,11 @@ INSTANCE_ID = Setting(
     default_words="none",
 )
 HEARTBEAT_INTERVAL_MS = Setting(
-    "The time between two heartbeats of a classic member.", 3_000, at_least=1, at_most=MOST_INT32
+    "The time between two heartbeats of a classic member, and the longest time until it learns of "
+    "a rebalance.",
+    3_000,
+    at_least=1,
+    at_most=MOST_INT32,
 )
 MAX_POLL_INTERVAL_MS = Setting(
     "The longest time between two polls, and for giving up a partition; after it the consumer "
@@ -30,7 +34,7 @@ MAX_POLL_INTERVAL_MS = Setting(
     at_most=MOST_INT32,
 )
 METADATA_MAX_AGE_MS = Setting(
-    "How late the leader of a classic group sees new partitions.",
+    "The longest time until the leader of a classic group notices new partitions.",
     300_000,
     at_least=1,
     at_most=MOST_INT32,
@@ -39,7 +43,10 @@ REQUEST_TIMEOUT_MS = Setting(
     "How long one request may take.", 30_000, at_least=1, at_most=MOST_INT32
 )
 SESSION_TIMEOUT_MS = Setting(
-    "How long a classic member may be silent.", 45_000, at_least=1, at_most=MOST_INT32
+    "How long a classic member may be silent, within the limits of the broker.",
+    45_000,
+    at_least=1,
+    at_most=MOST_INT32,
 )
 
 

@@ -129,8 +129,9 @@ class PartFileWriter(NamedTuple):
             yield report_batch(written)
 
     def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows at or above the partition's floor.
+        """Return the rows that the Delta table does not have yet.
 
+        They are at or above the partition's floor: all rows below it are in the table.
         Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")
@@ -174,6 +175,7 @@ class PartWriter:
     def __init__(
         self, filesystem: FileSystem, schema: pa.Schema, partition: TopicPartition
     ) -> None:
+        """Create the Parquet file of an executor's rows of one Kafka partition."""
         self._filesystem = filesystem
         self._partition = partition
         self._schema = schema
@@ -262,8 +264,10 @@ def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
 def rewrite_part_files(
     files: PartFileWriter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write part files again without the rows below their floor, as Spark's mapInArrow.
+    """Write the Delta writer's part files again without the rows below their floor.
 
+    A function for Spark's mapInArrow. The table has all rows below a partition's floor already.
+    Yields a report of the new files.
     batches: the paths of the files, in a column `path`.
     """
     filesystem = files.filesystem()

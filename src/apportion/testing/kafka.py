@@ -1,7 +1,7 @@
 """A real Apache Kafka for tests and the demo: one process in KRaft combined mode, on free ports.
 
 The jars come from Maven, by a pom that the caller names; Kafka's own tool formats the storage; the
-process is `kafka.Kafka`. What is decided here is how a throw-away broker is configured and started.
+process is `kafka.Kafka`. This module configures and starts a throw-away broker.
 """
 
 import os
@@ -107,6 +107,7 @@ class RealKafka:
     def __init__(
         self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
     ) -> None:
+        """Keep the settings; `start` starts Kafka."""
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)
