@@ -25,7 +25,7 @@ OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000
 
 def upgrading() -> list[tuple[str, bytes, bytes]]:
     """An old process with an active task and a copy, and a new one that speaks as it does."""
-    said = subscription(
+    encoded = subscription(
         2,
         process_id=OLD,
         endpoint="old:1",
@@ -33,7 +33,7 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
     )
     standby = {TaskId(0, 1): (Partition("t", 1),)}
     return [
-        ("one", said, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
+        ("one", encoded, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
         (
             "two",
             subscription(11, 11, process_id=NEW, tags={"zone": "a"}),
@@ -263,9 +263,9 @@ def test_a_shutdown_that_is_asked_for_is_told(broker: SimpleNamespace) -> None:
 def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
     broker: SimpleNamespace,
 ) -> None:
-    said = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
-    told = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
-    with group(broker, "wild", [("one", said, told)]):
+    encoded = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
+    assigned = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
+    with group(broker, "wild", [("one", encoded, assigned)]):
         _, lines = asked(broker, "wild")
     assert f"next rebalance: at {2**62} ms since 1970, which is no date" in lines
     assert {"  endpoint   evil\\x1b[2J:1", "  tags       zone=a\\nb"} < set(lines)
@@ -274,8 +274,8 @@ def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
 def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) -> None:
     gone = (ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),)
     info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
-    told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
-    with group(broker, "lost", [("one", subscription(11, 11), told)]):
+    assigned = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
+    with group(broker, "lost", [("one", subscription(11, 11), assigned)]):
         (process,) = as_json(broker, "lost")["processes"]
     assert process["active"][0]["partitions"] == [
         {"topic": "gone", "partition": 0, "committed": None, "end": None, "lag": None}

@@ -34,18 +34,18 @@ class Wire(Cluster):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.heard: list[tuple[Any, Any]] = []
+        self.exchanges: list[tuple[Any, Any]] = []
 
     def call(self, request: Any, **how: Any) -> Any:
         answer = super().call(request, **how)
-        self.heard.append((request, answer))
+        self.exchanges.append((request, answer))
         return answer
 
     def joins(self) -> list[JoinGroupResponse]:
         """The answers to JoinGroup that let the member in."""
         return [
             answer
-            for _, answer in self.heard
+            for _, answer in self.exchanges
             if isinstance(answer, JoinGroupResponse) and not answer.error_code
         ]
 
@@ -291,8 +291,8 @@ def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(
     )
     settle([second], 4)
     del first.cluster.call
-    told = first.status().incarnation
-    first.wait(lambda view: view.incarnation > told, 30_000)
+    incarnation = first.status().incarnation
+    first.wait(lambda view: view.incarnation > incarnation, 30_000)
     settle([first, second], 2, 2)
 
 
@@ -329,7 +329,7 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[.
     settle([session], 4)
     session.wait(lambda view: False, 1_200)
     beats = [
-        request for request, _ in session.cluster.heard if isinstance(request, HeartbeatRequest)
+        request for request, _ in session.cluster.exchanges if isinstance(request, HeartbeatRequest)
     ]
     assert 3 <= len(beats) <= 7  # one in 200 ms, on a busy machine fewer
 

@@ -225,7 +225,7 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(
     assert heir.committed([place]) == {place: 3}
     heir.commit({place: 8})
     assert len(zombie.status().owned) == 2  # it still believes
-    told = zombie.status()
+    status = zombie.status()
     zombie.cluster.out = False
     with pytest.raises(Refused) as refusal:
         zombie.commit({place: 4})
@@ -234,8 +234,8 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(
         Code.FENCED_MEMBER_EPOCH,
         Code.STALE_MEMBER_EPOCH,
     )
-    assert zombie.wait(lambda view: view.incarnation > told.incarnation, PATIENT_MS).owned == ()
-    assert [event.revoked for event in zombie.history() if event.what == "lost"] == [told.owned]
+    assert zombie.wait(lambda view: view.incarnation > status.incarnation, PATIENT_MS).owned == ()
+    assert [event.revoked for event in zombie.history() if event.what == "lost"] == [status.owned]
     settle_together(zombie, heir, partitions=2)
     assert heir.cluster.committed(heir.settings.group_id, [place]) == {place: 8}
 
@@ -246,8 +246,8 @@ def test_a_short_cut_of_the_network_costs_nothing(sessions: Callable[..., Any]) 
     session.cluster.out = True
     session.wait(lambda view: False, 1_500)
     session.cluster.out = False
-    heard = before.last_accepted_ms or 0
-    after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    accepted_ms = before.last_accepted_ms or 0
+    after = session.wait(lambda view: view.last_accepted_ms > accepted_ms + 1_500, PATIENT_MS)
     assert (after.incarnation, after.owned, after.state) == (
         1,
         before.owned,
@@ -267,8 +267,8 @@ def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(
     again = settled(second, 2)
     assert (again.epoch, again.owned) == (mine.epoch, mine.owned)
     assert again.member_id != mine.member_id
-    heard = before.last_accepted_ms or 0
-    after = other.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    accepted_ms = before.last_accepted_ms or 0
+    after = other.wait(lambda view: view.last_accepted_ms > accepted_ms + 1_500, PATIENT_MS)
     assert (after.epoch, after.owned, other.history()) == (before.epoch, before.owned, happened)
 
 

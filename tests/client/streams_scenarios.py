@@ -146,7 +146,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap: str, applic
     lost.close()
 
 
-def said(cluster: Cluster, application: str) -> Any:
+def described(cluster: Cluster, application: str) -> Any:
     """What every instance said of tasks when it joined the present generation, by its endpoint;
     None unless the group is stable.
     """
@@ -164,17 +164,17 @@ def said(cluster: Cluster, application: str) -> Any:
 def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(
     bootstrap: str, cluster: Cluster, application: str, lines: Topic
 ) -> None:
-    heard: list[dict[Any, Any]] = []
+    reported: list[dict[Any, Any]] = []
 
     def take_over(share: TaskShare) -> None:
         if len(share.active) == 4:
             cluster.grow_topic(lines.name, 5)
             assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
-            heard.append(told())
+            reported.append(reported_sums())
 
-    def told() -> dict[TaskId, int]:
+    def reported_sums() -> dict[TaskId, int]:
         patience = time.monotonic() + PATIENT_S
-        while (now := said(cluster, application)) is None:
+        while (now := described(cluster, application)) is None:
             assert time.monotonic() < patience
         result: dict[TaskId, int] = now[""]
         return result
@@ -188,8 +188,8 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
         until(lambda: len(process.tasks.active) == 5, process)
         cluster.grow_topic(lines.name, 6)
         until(lambda: len(process.tasks.active) == 6, process)
-        assert heard == [{}]
-        assert told() == {TaskId(0, number): RUNNING for number in range(5)}
+        assert reported == [{}]
+        assert reported_sums() == {TaskId(0, number): RUNNING for number in range(5)}
 
 
 def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running(
@@ -204,8 +204,8 @@ def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running
     second = instance(application_server="second:1")
     until(lambda: shared(first, second), first, second)
     runs, gone = dict.fromkeys(first.tasks.active, RUNNING), dict.fromkeys(second.tasks.active, 5)
-    until(lambda: said(cluster, application) is not None, first, second)
-    assert said(cluster, application)["first:1"] == gone | runs
+    until(lambda: described(cluster, application) is not None, first, second)
+    assert described(cluster, application)["first:1"] == gone | runs
 
 
 def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
@@ -373,8 +373,8 @@ def test_endpoints_tell_where_partitions_are(instance: Callable[..., StreamsCons
         )
 
     until(known, first, second)
-    told = {
+    hosts = {
         host.host: {place.partition for place in places}
         for host, places in first.tasks.active_hosts.items()
     }
-    assert set(told) == {"one", "two"}
+    assert set(hosts) == {"one", "two"}

@@ -60,8 +60,8 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     with pytest.raises(Disconnected):
         cluster.list_offsets(partitions_of(topic), -1, timeout_ms=300)
     broker = start()
-    heard = before.last_accepted_ms or 0
-    after = session.wait(lambda view: (view.last_accepted_ms or 0) > heard + 1_000, 20_000)
+    accepted_ms = before.last_accepted_ms or 0
+    after = session.wait(lambda view: (view.last_accepted_ms or 0) > accepted_ms + 1_000, 20_000)
     assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
     session.commit({partitions_of(topic)[1]: 6})
     assert session.committed(partitions_of(topic)) == dict(
@@ -74,16 +74,16 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
 def test_a_consumer_that_waited_for_its_first_broker_says_that_it_answers(
     start: Callable[..., EmbeddedBroker], address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def told() -> list[str]:
+    def messages() -> list[str]:
         return [each.getMessage() for each in caplog.records if each.name == "apportion.session"]
 
     with apportion.Consumer(address, "g-early", topics=["t"]) as consumer:
-        while not told():
+        while not messages():
             consumer.poll(20)
         start()
-        while len(told()) < 2:
+        while len(messages()) < 2:
             consumer.poll(20)
-    _, answered = told()
+    _, answered = messages()
     assert re.fullmatch(r"group g-early: a broker answers again after \d+ s", answered)
 
 
@@ -95,7 +95,7 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
     place = partitions_of(cluster.create_topic("t", 1))[0]
     cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
         return [line for line in lines if "fetch" in line]
 
@@ -104,18 +104,18 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
     ) as consumer:
         assert len(consumer.poll(20_000)) == 1
         broker.close()
-        while not told():
+        while not messages():
             consumer.poll(20)
         for _ in range(20):
             assert consumer.poll(20) == []
-        (began,) = told()
+        (began,) = messages()
         assert re.match(
             "group g-outage: cannot fetch now, and tries again until it can: .*connection", began
         )
         broker = start()
         cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
         assert len(consumer.poll(20_000)) == 1
-        assert [line.rpartition(" after ")[0] for line in told()[1:]] == [
+        assert [line.rpartition(" after ")[0] for line in messages()[1:]] == [
             "group g-outage: fetches again"
         ]
     cluster.close()

@@ -55,19 +55,19 @@ def test_a_missing_topic_is_logged_once_in_half_a_second_and_again_when_it_exist
     )
     comes = f"group g-{protocol}: topic {topic} exists now"
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         return [each.message for each in caplog.records if each.name == "apportion.consumer"]
 
     with apportion.Consumer(
         broker.bootstrap, f"g-{protocol}", topics=[topic, there], group_protocol=protocol
     ) as consumer:
-        polled_until(consumer, told)
+        polled_until(consumer, messages)
         consumer.poll(500)  # several looks
-        assert told() == [waits]
+        assert messages() == [waits]
         cluster.create_topic(topic, 1)
-        polled_until(consumer, lambda: len(told()) > 1)
+        polled_until(consumer, lambda: len(messages()) > 1)
         consumer.poll(500)
-        assert told() == [waits, comes]
+        assert messages() == [waits, comes]
         assert [each.levelname for each in caplog.records if each.name == "apportion.consumer"] == [
             "WARNING"
         ] * 2

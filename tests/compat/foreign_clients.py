@@ -26,14 +26,14 @@ class Stage:
     def __init__(self, bootstrap: str, topic: str, group: str, directory: Path) -> None:
         self.bootstrap, self.topic, self.group, self.directory = bootstrap, topic, group, directory
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.heard = threading.Condition()
+        self.arrived = threading.Condition()
         self.clients: list[Client] = []
 
     def client(
         self, command: list[str], name: str, strategy: str, instance: str | None = None
     ) -> "Client":
         """A client that has not joined yet."""
-        wish = {
+        options = {
             "bootstrap": self.bootstrap,
             "topic": self.topic,
             "group": self.group,
@@ -43,7 +43,7 @@ class Stage:
             "session_ms": STATIC_SESSION_MS if instance else SESSION_MS,
             "heartbeat_ms": 300,
         }
-        self.clients.append(Client(self, [*command, json.dumps(wish)], name))
+        self.clients.append(Client(self, [*command, json.dumps(options)], name))
         return self.clients[-1]
 
     def until(self, condition: Callable[..., object], what: str) -> float:
@@ -51,16 +51,16 @@ class Stage:
         speaks, and now and then.
         """
         start = time.monotonic()
-        with self.heard:
+        with self.arrived:
             while (
                 not (came := any(each.fell for each in self.clients) or condition())
                 and time.monotonic() - start < DEADLINE_S
             ):
-                self.heard.wait(0.25)
+                self.arrived.wait(0.25)
         fallen = [each for each in self.clients if each.fell]
         assert not fallen, f"{fallen[0].name} ended by itself:\n{fallen[0].complaints()}"
         assert came, f"still not: {what}\n" + "\n".join(
-            f"{each.name}: {each.said[-5:]}" for each in self.clients
+            f"{each.name}: {each.messages[-5:]}" for each in self.clients
         )
         return time.monotonic() - start
 
@@ -76,7 +76,7 @@ class Client:
 
     def __init__(self, stage: Stage, command: list[str], name: str) -> None:
         self.stage, self.name = stage, name
-        self.said: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.fell = False
         self.dismissed = False
         self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
@@ -94,25 +94,25 @@ class Client:
 
     def listen(self) -> None:
         for line in self.process.stdout:
-            with self.stage.heard:
-                self.said.append(json.loads(line))
-                self.stage.heard.notify_all()
-        with self.stage.heard:
+            with self.stage.arrived:
+                self.messages.append(json.loads(line))
+                self.stage.arrived.notify_all()
+        with self.stage.arrived:
             self.fell = not self.dismissed
-            self.stage.heard.notify_all()
+            self.stage.arrived.notify_all()
 
     def complaints(self) -> str:
         return self.errors.read_text()[-6000:]
 
-    def heard(self, fact: str) -> list[Any]:
+    def values_of(self, fact: str) -> list[Any]:
         """Everything it has said of one kind, in order."""
-        return [each[fact] for each in self.said if fact in each]
+        return [each[fact] for each in self.messages if fact in each]
 
     def owned(self) -> list[int]:
-        return next(iter(self.heard("owned")[-1:]), [])
+        return next(iter(self.values_of("owned")[-1:]), [])
 
     def read(self) -> list[tuple[int, int]]:
-        return [tuple(place) for place in self.heard("read")]
+        return [tuple(place) for place in self.values_of("read")]
 
     def order(self, do: str, **more: Any) -> None:
         with suppress(BrokenPipeError):  # whoever waits for the answer is told that it fell
@@ -120,10 +120,10 @@ class Client:
 
     def answer(self, fact: str, do: str, **more: Any) -> Any:
         """What it says to an order."""
-        before = len(self.heard(fact))
+        before = len(self.values_of(fact))
         self.order(do, **more)
-        self.stage.until(lambda: len(self.heard(fact)) > before, f"{self.name} says {fact}")
-        return self.heard(fact)[-1]
+        self.stage.until(lambda: len(self.values_of(fact)) > before, f"{self.name} says {fact}")
+        return self.values_of(fact)[-1]
 
     def produce(self, partitions: range | list[int]) -> set[tuple[int, int]]:
         """The places of new records, one in each of `partitions`."""

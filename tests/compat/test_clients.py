@@ -48,7 +48,7 @@ def client(
     except NodeMissing as problem:
         lane_missing(str(problem))
     return lambda name, instance=None: stage.client(
-        [program, str(CLIENTS / lane.driver)], name, lane.wish, instance
+        [program, str(CLIENTS / lane.driver)], name, lane.strategy_option, instance
     )
 
 
@@ -89,10 +89,10 @@ def described(stage: Stage) -> tuple[str, str, dict[str, list[int]]]:
 
 def committed(stage: Stage) -> dict[int, int]:
     """{partition: next offset} as the broker says."""
-    told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
+    offsets = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
         stage.group
     ].result(20)
-    return {place.partition: place.offset for place in told.topic_partitions}
+    return {place.partition: place.offset for place in offsets.topic_partitions}
 
 
 def saved_generation(stage: Stage) -> int:
@@ -171,7 +171,7 @@ def test_three_share_leave_and_die_and_every_record_is_read(
     assert sorted(taken_over) == sorted(place for place in sent if place[0] in positions)
     # which gives everything back first
     if lane.strategy in ("cooperative-sticky", "consumer") and lane.client != "aiokafka":
-        assert [] not in first.heard("owned"), "a cooperative member goes on with what it keeps"
+        assert [] not in first.values_of("owned"), "a cooperative member goes on with what it keeps"
     first.leave()
     assert described(stage)[::2] == ("EMPTY", {})
 
@@ -218,12 +218,12 @@ def test_a_static_member_comes_back_and_nobody_else_notices(
     generation = saved_generation(stage)
     for name, crashes in (("first", True), ("third", not lane.stays)):  # the first is the leader
         others = [members[each] for each in names if each != name]
-        before = members[name].owned(), [each.heard("owned") for each in others]
+        before = members[name].owned(), [each.values_of("owned") for each in others]
         members[name].crash() if crashes else members[name].leave()
         members[name] = client(name, instance=name)
         members[name].join()
         stage.until(lambda came=members[name]: came.owned(), f"{name} is back")
-        assert (members[name].owned(), [each.heard("owned") for each in others]) == before
+        assert (members[name].owned(), [each.values_of("owned") for each in others]) == before
     assert saved_generation(stage) == generation
     sent = members["first"].produce(range(PARTITIONS))
     stage.until(lambda: sent <= read_by(*members.values()), "what came is read")

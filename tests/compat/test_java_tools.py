@@ -150,8 +150,8 @@ def test_java_admins_delete_records(
     ]
     (tmp_path / "wanted.json").write_text(json.dumps({"version": 1, "partitions": wanted}))
     to = ("--bootstrap-server", bootstrap)
-    told = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
-    assert sorted(told[-2:]) == [
+    output = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
+    assert sorted(output[-2:]) == [
         f"partition: {stage.topic}-0 low_watermark: 5",
         f"partition: {stage.topic}-1 low_watermark: {ends[1]}",
     ]
@@ -178,36 +178,36 @@ def test_java_admins_see_and_change_classic_groups(
     to = ("--bootstrap-server", bootstrap)
     of_group = (*to, "--group", group)
 
-    def told(tool: str, *arguments: str) -> list[str]:
+    def run_tool(tool: str, *arguments: str) -> list[str]:
         return [re.sub(r"(one|two)-\S+ ", r"\1-ID ", line) for line in java(tool, *arguments)[1:]]
 
-    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} {end} {end} 0 {name}-ID /127.0.0.1 {name}"
         for partition, (end, name) in enumerate(
             zip(ends, ("one", "one", "two", "two"), strict=True)
         )
     ]
-    assert sorted(told(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
         f"{group} one-ID /127.0.0.1 one 2 - {topic}:0,1 - -",
         f"{group} two-ID /127.0.0.1 two 2 - {topic}:2,3 - -",
     ]
-    described = told(GROUPS, *of_group, "--describe", "--state")
+    described = run_tool(GROUPS, *of_group, "--describe", "--state")
     assert [re.sub(r"\(\d+\)", "(N)", line) for line in described] == [
         f"{group} {bootstrap} (N) range Stable 2"
     ]
-    assert told(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
-    assert told(
+    assert run_tool(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
+    assert run_tool(
         "GroupsCommand", *to, "--list", "--group-type", "classic", "--protocol", "consumer"
     ) == [f"{group} Classic consumer"]
-    assert "GroupNotEmptyException" in told(GROUPS, *of_group, "--delete")[0]
+    assert "GroupNotEmptyException" in run_tool(GROUPS, *of_group, "--delete")[0]
 
     for member in both:
         member.leave()
     reset = ("--topic", topic, "--reset-offsets", "--to-offset", "1", "--execute")
-    assert sorted(told(GROUPS, *of_group, *reset)) == [
+    assert sorted(run_tool(GROUPS, *of_group, *reset)) == [
         f"{group} {topic} {partition} 1" for partition in range(4)
     ]
-    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} 1 {end} {end - 1} - - -" for partition, end in enumerate(ends)
     ]
     assert "successful" in java(GROUPS, *of_group, "--delete")[-1]

@@ -83,8 +83,8 @@ class Rolling:
     def committed(self) -> dict[int, int]:
         """{partition: next offset} as the broker says."""
         asked = [ConsumerGroupTopicPartitions(self.stage.group)]
-        told = self.stage.admin.list_consumer_group_offsets(asked)[self.stage.group].result(20)
-        return {place.partition: place.offset for place in told.topic_partitions}
+        offsets = self.stage.admin.list_consumer_group_offsets(asked)[self.stage.group].result(20)
+        return {place.partition: place.offset for place in offsets.topic_partitions}
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool
             "queue.buffering.max.messages": 1000,
         }
     )
-    told = []
+    delivered = []
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     for key, value in sent:
         producer.produce(
@@ -75,11 +75,11 @@ def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool
             value,
             key,
             headers={"h": b"1"},
-            on_delivery=lambda error, message: told.append(error),
+            on_delivery=lambda error, message: delivered.append(error),
         )
         producer.poll(0)
     assert producer.flush(30) == 0
-    assert told == [None] * COUNT
+    assert delivered == [None] * COUNT
     found = read_all(served.bootstrap, "t", COUNT)
     check(found, sent)
     assert {headers[0] for records in found.values() for *_, headers in records} == {("h", b"1")}
@@ -108,11 +108,11 @@ def test_kafka_python_produces(served: "Served", codec: str | None, idempotent: 
     )
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     futures = [producer.send("t", value, key) for key, value in sent]
-    told = [future.get(30) for future in futures]
+    delivered = [future.get(30) for future in futures]
     producer.close()
     found = read_all(served.bootstrap, "t", COUNT)
     check(found, sent)
-    places = [(each.partition, each.offset) for each in told]
+    places = [(each.partition, each.offset) for each in delivered]
     assert sorted(places) == sorted(
         (partition, offset) for partition, records in found.items() for offset, *_ in records
     )
@@ -132,13 +132,13 @@ def test_aiokafka_produces(served: "Served", codec: str | None, idempotent: bool
         )
         await producer.start()
         waiting = [await producer.send("t", value, key) for key, value in sent]
-        told = [await each for each in waiting]
+        delivered = [await each for each in waiting]
         await producer.stop()
-        return told
+        return delivered
 
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
-    told = asyncio.run(produce())
-    assert len(told) == COUNT
+    delivered = asyncio.run(produce())
+    assert len(delivered) == COUNT
     check(read_all(served.bootstrap, "t", COUNT), sent)
 
 

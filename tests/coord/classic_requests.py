@@ -45,14 +45,16 @@ def join(
     """The answer to a join as `range`; said: the bytes of its subscription, names: its
     protocols.
     """
-    said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
+    metadata, names = facts.pop("metadata", subscription()), facts.pop("names", ("range",))
     defaults: dict[str, Any] = {
         "group_id": "g",
         "session_timeout_ms": SESSION_MS,
         "rebalance_timeout_ms": REBALANCE_MS,
         "member_id": member_id,
         "protocol_type": "consumer",
-        "protocols": tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names),
+        "protocols": tuple(
+            JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names
+        ),
     }
     result: JoinGroupResponse = world.send(JoinGroupRequest(**defaults | facts), version)
     return result

@@ -32,12 +32,12 @@ class ClassicWorld(World):
     """
 
     def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
-        self.heard: list[tuple[Ticket, Any]] = []
+        self.responses: list[tuple[Ticket, Any]] = []
         self.asked = 0
         super().__init__(settings, known)
 
     def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
-        self.heard += [
+        self.responses += [
             (action.ticket, action.body) for action in actions if isinstance(action, Reply)
         ]
         return super().perform(actions)
@@ -57,9 +57,9 @@ class ClassicWorld(World):
 
     def send(self, request: Any, version: int = 9, caller: Caller | None = None) -> Any:
         """The answer to a request that is not parked."""
-        self.heard.clear()
+        self.responses.clear()
         self.ask(request, version)
-        ((_, body),) = self.heard
+        ((_, body),) = self.responses
         return body
 
     def hang_up(self, *tickets: Ticket) -> None:
@@ -89,7 +89,8 @@ class Player:
 
     def joining(self, group_id: str = "g") -> JoinGroupRequest:
         protocols = tuple(
-            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in self.protocols
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in self.protocols
         )
         return JoinGroupRequest(
             group_id=group_id,
@@ -105,8 +106,8 @@ class Player:
         self, assignments: Sequence[tuple[str, bytes | memoryview]] = ()
     ) -> SyncGroupRequest:
         given = tuple(
-            SyncGroupRequestAssignment(member_id=member_id, assignment=said)
-            for member_id, said in assignments
+            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+            for member_id, assignment in assignments
         )
         return SyncGroupRequest(
             group_id="g",
@@ -150,10 +151,10 @@ def seated(
     if player.generation < 0 and player.member_id:
         ask(world, player, player.joining(), version)
     world.advance(0)
-    player.hear_join(world.heard.pop()[1])
-    world.heard.clear()
+    player.hear_join(world.responses.pop()[1])
+    world.responses.clear()
     world.ask(player.syncing([(player.member_id, assignment)]), 5)
-    world.heard.clear()
+    world.responses.clear()
     return player
 
 
@@ -164,9 +165,9 @@ def ask(
     version: int = 9,
 ) -> Any:
     """The answer to the player's request, if it has one."""
-    world.heard.clear()
+    world.responses.clear()
     world.ask(request, version, player.name)
-    answers = [answer for _, answer in world.heard]
+    answers = [answer for _, answer in world.responses]
     if answers and isinstance(answers[0], JoinGroupResponse):
         player.hear_join(answers[0])
     return answers[0] if answers else None

@@ -116,11 +116,15 @@ class ConsumerClient:
     is_classic = False
 
     def __init__(
-        self, world: MixedWorld, name: str, wishes: tuple[str, ...], instance_id: str | None = None
+        self,
+        world: MixedWorld,
+        name: str,
+        topic_names: tuple[str, ...],
+        instance_id: str | None = None,
     ) -> None:
         self.world = world
         self.name = self.member_id = name
-        self.wishes = wishes
+        self.topic_names = topic_names
         self.instance_id = instance_id
         self.lose()
 
@@ -140,7 +144,7 @@ class ConsumerClient:
             )
             facts = {
                 "rebalance_timeout_ms": REBALANCE_MS,
-                "subscribed_topic_names": self.wishes,
+                "subscribed_topic_names": self.topic_names,
                 "topic_partitions": tuple(parts),
             }
         request = ConsumerGroupHeartbeatRequest(
@@ -200,14 +204,14 @@ class ClassicClient:
         self,
         world: MixedWorld,
         name: str,
-        wishes: tuple[str, ...],
+        topic_names: tuple[str, ...],
         instance_id: str | None = None,
         is_eager: bool = False,
         is_old: bool = False,
     ) -> None:
         self.world = world
         self.name = name
-        self.wishes = wishes
+        self.topic_names = topic_names
         self.instance_id = instance_id
         self.is_eager = is_eager
         self.subscription_version = 0 if is_old else 3
@@ -281,7 +285,7 @@ class ClassicClient:
 
     def protocols(self) -> tuple[JoinGroupRequestProtocol, ...]:
         value = ConsumerProtocolSubscription(
-            topics=self.wishes,
+            topics=self.topic_names,
             owned_partitions=parts_of(self.owned),
             generation_id=self.generation,
         )
@@ -290,7 +294,7 @@ class ClassicClient:
         return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
     def join_request(self) -> JoinGroupRequest:
-        self.said = self.wishes
+        self.sent_topics = self.topic_names
         return JoinGroupRequest(
             group_id="g",
             session_timeout_ms=SESSION_MS,
@@ -332,7 +336,7 @@ class ClassicClient:
 
     def assign(self, members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]:
         """The assignment that this leader makes, as bytes by member."""
-        said = {
+        decoded = {
             each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1]
             for each in members
         }
@@ -343,7 +347,7 @@ class ClassicClient:
                 owned=from_wire(value.owned_partitions),
                 generation=value.generation_id,
             )
-            for who, value in said.items()
+            for who, value in decoded.items()
         }
         given = CooperativeSticky().assign(self.cluster(), subscriptions)
         return {
@@ -355,15 +359,17 @@ class ClassicClient:
 
     def hear_sync(self, answer: SyncGroupResponse) -> None:
         given = b"" if not answer.assignment else answer.assignment
-        told = set()
+        assigned = set()
         if given:
-            told = places_of(
+            assigned = places_of(
                 consumer_serde.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions
             )
-        revoked = self.owned - told
-        self.owned = told
+        revoked = self.owned - assigned
+        self.owned = assigned
         self.next = (
-            "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"
+            "join"
+            if (revoked and not self.is_eager) or self.sent_topics != self.topic_names
+            else "beat"
         )
 
     def hear_code(self, code: int) -> None:

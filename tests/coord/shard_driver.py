@@ -58,7 +58,7 @@ def parts(by_topic: Mapping[str, range | list[int]], life: int = 0) -> tuple[Top
     )
 
 
-def said(**changes: Any) -> ConsumerGroupMemberMetadataValue:
+def member_metadata(**changes: Any) -> ConsumerGroupMemberMetadataValue:
     """What a member that joined by `World.join` has said."""
     facts = {
         "instance_id": None,
@@ -277,7 +277,7 @@ def _group(
 
 def _member(member: ConsumerGroupMember, units: UnitNumbering) -> dict[str, Any]:
     return {
-        "said": member.metadata,
+        "metadata": member.metadata,
         "epoch": member.epoch,
         "previous_epoch": member.previous_epoch,
         "state": member.state,

@@ -101,11 +101,11 @@ def test_what_cannot_be_described_says_why() -> None:
 def test_operations_are_told_to_those_who_ask() -> None:
     world = World()
     world.join("a")
-    told = [
+    operations = [
         describe(world, "g", include_authorized_operations=asked)[0].authorized_operations
         for asked in (False, True)
     ]
-    assert told == [-(2**31), 0b1101_0100_1000]
+    assert operations == [-(2**31), 0b1101_0100_1000]
 
 
 SIMPLE = ListedGroup(

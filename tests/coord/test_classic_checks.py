@@ -163,7 +163,7 @@ def deleted(world: ClassicWorld) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("protocol_type", "said", "answer"),
+    ("protocol_type", "metadata", "answer"),
     [
         ("consumer", subscription("foo"), (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, 0])),
         (
@@ -176,10 +176,10 @@ def deleted(world: ClassicWorld) -> tuple[int, list[int]]:
     ],
 )
 def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
-    protocol_type: str, said: bytes, answer: tuple[int, list[int]]
+    protocol_type: str, metadata: bytes, answer: tuple[int, list[int]]
 ) -> None:
     world, player = ClassicWorld(known=topics(foo=1, bar=1)), Player("a")
-    player.protocol_type, player.protocols = protocol_type, (("range", said),)
+    player.protocol_type, player.protocols = protocol_type, (("range", metadata),)
     seated(world, player)
     assert deleted(world) == answer
     world.send(player.leaving(), 5)
@@ -349,7 +349,7 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
     ask(world, player, player.joining())
     world.ask(player.joining(), 9)
     world.advance(0)
-    player.hear_join(world.heard.pop()[1])
+    player.hear_join(world.responses.pop()[1])
     written = len(world.log)
     answer = ask(world, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
     assert (answer, len(world.log)) == (

@@ -149,7 +149,7 @@ class Barrier(RuleBasedStateMachine):
             player.member_id,
             group_instance_id=player.instance_id,
         )
-        self.world.heard.clear()
+        self.world.responses.clear()
 
     @rule(which=PLAYERS)
     def hang_up(self, which: int) -> None:
@@ -186,8 +186,8 @@ class Barrier(RuleBasedStateMachine):
 
     def listen(self) -> None:
         """Everybody takes what it was told."""
-        heard, self.world.heard = self.world.heard, []
-        for ticket, answer in heard:
+        responses, self.world.responses = self.world.responses, []
+        for ticket, answer in responses:
             assert ticket not in self.spent, "it was told twice, or nobody listens"
             player = self.waiting.pop(ticket)
             self.spent.add(ticket)

@@ -54,7 +54,7 @@ SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS
 
 
-class Story:
+class ScriptPlayer:
     """One script being played."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Story:
                 return self.offsets()
             case ["delete"]:
                 (result,) = self.world.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
-                self.world.heard.clear()
+                self.world.responses.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
                 members = tuple(
@@ -107,13 +107,13 @@ class Story:
         match words:
             case ["knocks"]:
                 self.ask(player.name, player.joining(), player.version)
-            case ["joins", *wishes]:
-                self.wish(player, wishes)
+            case ["joins", *words_left]:
+                self.set_up(player, words_left)
                 if player.version >= 4 and player.instance_id is None and not player.member_id:
                     self.ask(player.name, player.joining(), player.version)
-                    if self.world.heard[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
+                    if self.world.responses[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
                         return
-                    ticket, answer = self.world.heard.pop()
+                    ticket, answer = self.world.responses.pop()
                     del self.waiting[ticket]
                     player.hear_join(answer)
                     self.name(player.member_id, player.name)
@@ -126,7 +126,10 @@ class Story:
                 self.ask(
                     player.name,
                     player.syncing(
-                        [(known.get(name, name), said.encode()) for name, _, said in shares]
+                        [
+                            (known.get(name, name), assignment.encode())
+                            for name, _, assignment in shares
+                        ]
                     ),
                     5,
                 )
@@ -146,17 +149,17 @@ class Story:
             case _:
                 raise AssertionError(f"no such step: {words}")
 
-    def wish(self, player: Player, wishes: list[str]) -> None:
+    def set_up(self, player: Player, words: list[str]) -> None:
         """How the player joins from now on."""
-        while wishes:
-            word, *wishes = wishes
+        while words:
+            word, *words = words
             if word == "speaking":
                 player.protocols = tuple(
-                    (name, said.encode())
-                    for name, _, said in (wish.partition(":") for wish in wishes)
+                    (name, metadata.encode())
+                    for name, _, metadata in (each.partition(":") for each in words)
                 )
                 return
-            value, *wishes = wishes
+            value, *words = words
             match word:
                 case "as":
                     player.instance_id = value
@@ -169,7 +172,7 @@ class Story:
                 case "patience":
                     player.rebalance_ms = int(value)
                 case _:
-                    raise AssertionError(f"no such wish: {word}")
+                    raise AssertionError(f"no such word: {word}")
 
     def player(self, name: str) -> Player:
         if name not in self.players:
@@ -188,19 +191,19 @@ class Story:
             if member.join_ticket in self.waiting:
                 # before it is told itself
                 self.name(member.member_id, self.waiting[member.join_ticket])
-        for ticket, answer in self.world.heard:
+        for ticket, answer in self.world.responses:
             name = self.waiting.pop(ticket)
             player = self.player(name)
             if isinstance(answer, JoinGroupResponse):
                 player.hear_join(answer)
                 self.name(player.member_id, name)
             lines.append(f"{name}: {self.words(answer)}")
-        self.world.heard.clear()
-        fresh = [name for ticket, name in self.waiting.items() if ticket not in self.told]
-        self.told = dict(self.waiting)
+        self.world.responses.clear()
+        fresh = [name for ticket, name in self.waiting.items() if ticket not in self.known_waiting]
+        self.known_waiting = dict(self.waiting)
         return lines + [f"{name} waits" for name in fresh]
 
-    told: Mapping[Ticket, str] = {}
+    known_waiting: Mapping[Ticket, str] = {}
 
     def name(self, member_id: str, name: str) -> None:
         """Ids are called by the name of whom they were given to, with a ' for each id before."""
@@ -285,7 +288,7 @@ class Story:
     def describe(self) -> list[str]:
         """The group as an administrator sees it."""
         (group,) = self.world.send(DescribeGroupsRequest(groups=("g",)), 6).groups
-        self.world.heard.clear()
+        self.world.responses.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
         lines = [
@@ -293,12 +296,12 @@ class Story:
             f"{group.protocol_data or 'none'}"
         ]
         for each in group.members:
-            said, has = (
+            metadata, has = (
                 bytes(each.member_metadata).decode() or "nothing",
                 bytes(each.member_assignment).decode() or "nothing",
             )
             lines.append(
-                f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}"
+                f"  {self.called(each.member_id)} of {each.client_id} said {metadata}, has {has}"
             )
         return lines
 
@@ -323,4 +326,4 @@ def committing(player: Player) -> OffsetCommitRequest:
 def test_a_story_of_a_classic_group_goes_as_it_is_told(
     script: Path, request: pytest.FixtureRequest
 ) -> None:
-    check(script, Story().play, request)
+    check(script, ScriptPlayer().play, request)

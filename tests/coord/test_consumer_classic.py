@@ -41,7 +41,7 @@ def world() -> MixedWorld:
 def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(
     world: Any, said_version: int
 ) -> None:
-    joined = join(world, said=subscription(said_version), names=("range", "roundrobin"))
+    joined = join(world, metadata=subscription(said_version), names=("range", "roundrobin"))
     assert joined == JoinGroupResponse(
         generation_id=3,
         protocol_type="consumer",
@@ -50,15 +50,15 @@ def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(
         member_id="m",
         members=(),
     )
-    told = SyncGroupResponse(
+    synced = SyncGroupResponse(
         protocol_type="consumer", protocol_name="range", assignment=assignment(said_version)
     )
-    assert sync(world, 3) == told
+    assert sync(world, 3) == synced
     assert beat(world, 3) == Code.NONE
     world.c.act()
     world.c.act()
     assert beat(world, 3) == Code.REBALANCE_IN_PROGRESS  # what it waits for is free
-    assert join(world, said=subscription(said_version)).generation_id == 3
+    assert join(world, metadata=subscription(said_version)).generation_id == 3
     mine = tuple(sorted({0, 1, 2, 3} - {index for _, index in world.c.owned}))
     assert sync(world, 3).assignment == assignment(said_version, *mine)
     assert beat(world, 3) == Code.NONE
@@ -67,8 +67,8 @@ def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(
 def test_a_subscription_of_a_newer_version_is_answered_in_the_newest_known(
     world: MixedWorld,
 ) -> None:
-    said = b"\0\x63" + subscription()[2:] + b"more"
-    assert join(world, said=said).error_code == Code.NONE
+    newer = b"\0\x63" + subscription()[2:] + b"more"
+    assert join(world, metadata=newer).error_code == Code.NONE
     assert sync(world, 3).assignment == assignment(3)
 
 
@@ -149,7 +149,7 @@ def test_a_subscription_with_or_without_a_rack_is_heard(
     world: MixedWorld, rack: str | None
 ) -> None:
     """KAFKA-20778."""
-    assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
+    assert join(world, metadata=subscription(rack_id=rack)).error_code == Code.NONE
     assert world.group().saved.members["m"].metadata.rack_id == rack
 
 

@@ -11,9 +11,11 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
 from apportion.wire.records.groups import RecordTopicPartitions
-from tests.coord.shard_driver import World, picture, recovered, said, topic_id
+from tests.coord.shard_driver import World, member_metadata, picture, recovered, topic_id
 
-MEMBER = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
+MEMBER = CoordinatorRecord(
+    kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), member_metadata()
+)
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
 TARGET_KEY = kept.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="a")
 ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
@@ -146,9 +148,11 @@ def test_a_tombstone_of_what_is_not_there_makes_no_group() -> None:
 def test_a_member_that_says_other_things_is_counted_for_those_alone() -> None:
     other = CoordinatorRecord(
         MEMBER.key,
-        said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"),
+        member_metadata(
+            subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"
+        ),
     )
-    again = CoordinatorRecord(MEMBER.key, said(subscribed_topic_names=("bar",)))
+    again = CoordinatorRecord(MEMBER.key, member_metadata(subscribed_topic_names=("bar",)))
     facts = ("subscribers", "votes", "instances")
     assert [group_of(MEMBER, other)[fact] for fact in facts] == [
         {"foo": 1, "bar": 1},
@@ -162,7 +166,9 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks() -> 
     spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
     classic = CoordinatorRecord(
         MEMBER.key,
-        said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)),
+        member_metadata(
+            classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)
+        ),
     )
     facts = ("speakers", "classics")
     assert [group_of(classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
@@ -172,9 +178,10 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks() -> 
 
 def test_an_instance_that_another_member_has_taken_stays_with_it() -> None:
     takes = CoordinatorRecord(
-        kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i")
+        kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"),
+        member_metadata(instance_id="i"),
     )
-    had = CoordinatorRecord(MEMBER.key, said(instance_id="i"))
+    had = CoordinatorRecord(MEMBER.key, member_metadata(instance_id="i"))
     assert group_of(had, takes, CoordinatorRecord(MEMBER.key, None))["instances"] == {"i": "b"}
     assert group_of(had, takes, MEMBER)["instances"] == {"i": "b"}
     assert group_of(had, CoordinatorRecord(MEMBER.key, None))["instances"] == {}

@@ -22,7 +22,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
-from tests.coord.shard_driver import HERE, World, parts, said, topic_id, topics
+from tests.coord.shard_driver import HERE, World, member_metadata, parts, topic_id, topics
 
 
 def epochs(world: World) -> tuple[int, int]:
@@ -61,7 +61,7 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
         caller=Caller("new", "/10.0.0.1"),
     )
     key = ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")
-    value = said(
+    value = member_metadata(
         rack_id="r",
         rebalance_timeout_ms=7,
         server_assignor="range",
@@ -98,7 +98,7 @@ def test_each_thing_that_a_member_says_anew_is_remembered(
     world.beat("a", 2, **anew)
     assert world.log[-1] == (
         ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
-        said(**kept),
+        member_metadata(**kept),
     )
     written = len(world.log)
     world.beat("a", 2, **anew)

@@ -45,11 +45,11 @@ class Client:
     """
 
     def __init__(
-        self, member_id: str, wishes: tuple[str, ...], instance_id: str | None = None
+        self, member_id: str, topic_names: tuple[str, ...], instance_id: str | None = None
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        self.wishes = wishes
+        self.topic_names = topic_names
         self.epoch = 0
         self.owned: list[tuple[bytes, int]] = []  # (topic id, partition) that it works on
         self.is_news = True  # the coordinator has not heard all of it yet
@@ -60,7 +60,7 @@ class Client:
         if self.is_news:
             facts |= {
                 "rebalance_timeout_ms": REBALANCE_MS,
-                "subscribed_topic_names": self.wishes,
+                "subscribed_topic_names": self.topic_names,
                 "topic_partitions": self.said_parts(),
                 "server_assignor": assignor,
             }
@@ -117,12 +117,12 @@ class Membership(RuleBasedStateMachine):
             for name, size in sorted(self.sizes.items())
         ]
 
-    @rule(wishes=WISHES, is_static=st.booleans())
-    def join(self, wishes: tuple[str, ...], is_static: bool) -> None:
+    @rule(topic_names=WISHES, is_static=st.booleans())
+    def join(self, topic_names: tuple[str, ...], is_static: bool) -> None:
         if len(self.clients) < 4:
             self.made += 1
             instance_id = f"i{self.made % 3}" if is_static else None
-            client = Client(f"m{self.made}", wishes, instance_id)
+            client = Client(f"m{self.made}", topic_names, instance_id)
             if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
                 self.clients[client.member_id] = client
 
@@ -135,10 +135,10 @@ class Membership(RuleBasedStateMachine):
         if client := self.pick(which):
             self.say(client, is_lost, assignor)
 
-    @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), topic_names=WISHES)
+    def subscribe(self, which: int, topic_names: tuple[str, ...]) -> None:
         if client := self.pick(which):
-            client.wishes, client.is_news = wishes, True
+            client.topic_names, client.is_news = topic_names, True
 
     @rule(which=st.integers(0, 3), is_break=st.booleans())
     def leave(self, which: int, is_break: bool) -> None:
@@ -311,7 +311,7 @@ class Membership(RuleBasedStateMachine):
         wanted = {
             (topic.id, partition)
             for topic in self.topics()
-            if any(topic.name in client.wishes for client in seated)
+            if any(topic.name in client.topic_names for client in seated)
             for partition in range(topic.partitions)
         }
         assert {unit for client in seated for unit in client.owned} == wanted

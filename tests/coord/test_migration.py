@@ -227,25 +227,25 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(
     assert (hands(a, j), a.next) == ({"a": owned["a"], "j": owned["s"]}, "beat")
 
 
-@pytest.mark.parametrize("wishes", [("foo",), ("bar", "foo")])
+@pytest.mark.parametrize("topic_names", [("foo",), ("bar", "foo")])
 def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
-    world: MixedWorld, wishes: tuple[str, ...]
+    world: MixedWorld, topic_names: tuple[str, ...]
 ) -> None:
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
     k = classic(world, "k")
-    if wishes == ("foo",):
+    if topic_names == ("foo",):
         k.act()
         k.act()
     s.leave(-2)
-    j = ClassicClient(world, "j", wishes, "i1")
+    j = ClassicClient(world, "j", topic_names, "i1")
     j.act()
     assert (world.group().type_name, world.group().state_name()) == (
         "classic",
         "PreparingRebalance",
     )
-    settle(a, j, *([k] if wishes == ("foo",) else []))
+    settle(a, j, *([k] if topic_names == ("foo",) else []))
     assert sorted(index for some in hands(a, j, k).values() for index in some) == [0, 1, 2, 3]
     assert len(j.owned) < 3
 

@@ -68,26 +68,26 @@ class Mixed(RuleBasedStateMachine):
     def topics(self) -> list[Topic]:
         return [Topic(name, topic_id(name), size) for name, size in sorted(self.sizes.items())]
 
-    def new_client(self, kind: str, wishes: tuple[str, ...], instance_id: str | None) -> Any:
+    def new_client(self, kind: str, topic_names: tuple[str, ...], instance_id: str | None) -> Any:
         self.made += 1
         name = f"m{self.made}"
         if kind == "consumer":
-            return ConsumerClient(self.world, name, wishes, instance_id)
+            return ConsumerClient(self.world, name, topic_names, instance_id)
         return ClassicClient(
             self.world,
             name,
-            wishes,
+            topic_names,
             instance_id,
             is_eager=kind != "cooperative",
             is_old=kind == "old",
         )
 
-    @rule(kind=KINDS, wishes=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
-    def start(self, kind: str, wishes: tuple[str, ...], instance: str | None) -> None:
+    @rule(kind=KINDS, topic_names=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
+    def start(self, kind: str, topic_names: tuple[str, ...], instance: str | None) -> None:
         if len(self.clients) < MOST_CLIENTS and instance not in [
             client.instance_id for client in self.clients if instance
         ]:
-            client = self.new_client(kind, wishes, instance)
+            client = self.new_client(kind, topic_names, instance)
             self.clients.append(client)
             client.act()
             client.act()
@@ -116,8 +116,8 @@ class Mixed(RuleBasedStateMachine):
             client.lose()
             self.clients.remove(client)
 
-    @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), wishes=WISHES)
-    def restart(self, which: int, kind: str, is_clean: bool, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), topic_names=WISHES)
+    def restart(self, which: int, kind: str, is_clean: bool, topic_names: tuple[str, ...]) -> None:
         """A process ends and begins again, perhaps in the other protocol; as a static member it has
         its place there.
         """
@@ -131,13 +131,13 @@ class Mixed(RuleBasedStateMachine):
                 client.leave(-2)
             client.lose()
             index = self.clients.index(client)
-            self.clients[index] = self.new_client(kind, wishes, client.instance_id)
+            self.clients[index] = self.new_client(kind, topic_names, client.instance_id)
             self.clients[index].act()
 
-    @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), topic_names=WISHES)
+    def subscribe(self, which: int, topic_names: tuple[str, ...]) -> None:
         if client := self.pick(which):
-            client.wishes, client.is_news = wishes, True
+            client.topic_names, client.is_news = topic_names, True
             if client.is_classic and client.next == "beat":
                 client.next = "join"
 
@@ -264,7 +264,7 @@ class Mixed(RuleBasedStateMachine):
         wanted = {
             (topic, index)
             for client in seated
-            for topic in client.wishes
+            for topic in client.topic_names
             for index in range(self.sizes[topic])
         }
         assert {place for client in seated for place in client.owned} == wanted

@@ -23,11 +23,11 @@ def join(
     member_id: str,
     version: int,
     instance_id: str | None = None,
-    wishes: tuple[str, ...] = ("foo",),
+    topic_names: tuple[str, ...] = ("foo",),
     rebalance_ms: int = -1,
 ) -> Any:
     """The answer to a JoinGroup, None while it waits."""
-    metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=wishes), 3)
+    metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=topic_names), 3)
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=SESSION_MS,
@@ -112,7 +112,7 @@ def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back() -> None
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
     j = classic(world, "j", instance_id="i1")
-    j.wishes = ("bar", "foo")
+    j.topic_names = ("bar", "foo")
     j.act()
     assert (world.group().type_name, world.group().state_name()) == (
         "classic",
@@ -161,7 +161,7 @@ def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebala
     world = make_world()
     a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
     settle(a, s)
-    assert join(world, "s", 9, "i1", wishes=("bar",)) is None
+    assert join(world, "s", 9, "i1", topic_names=("bar",)) is None
     assert (world.group().type_name, world.group().state_name()) == (
         "classic",
         "PreparingRebalance",

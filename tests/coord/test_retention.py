@@ -135,7 +135,7 @@ def test_a_group_without_members_stays_as_long_as_one_of_its_offsets() -> None:
 
 def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> CoordinatorRecord:
     """The record of a classic group; each member is what it says."""
-    said = tuple(
+    described = tuple(
         MemberMetadata(
             member_id=f"m{number}",
             group_instance_id=None,
@@ -148,14 +148,14 @@ def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> 
         )
         for number, subscription in enumerate(members)
     )
-    leader = said[0].member_id if said else None
+    leader = described[0].member_id if described else None
     value = GroupMetadataValue(
         protocol_type=protocol_type,
         generation=3,
-        protocol="range" if said else None,
+        protocol="range" if described else None,
         leader=leader,
         current_state_timestamp=state_ms,
-        members=said,
+        members=described,
     )
     return records.classic_group("g", value)
 
@@ -253,7 +253,7 @@ deeds = st.one_of(
 )
 
 
-class Story:
+class RetentionModel:
     """What a plain list of commits and members says must be there after each look."""
 
     def __init__(self) -> None:
@@ -267,14 +267,14 @@ class Story:
         self.commits: dict[
             tuple[str, str, int], int
         ] = {}  # (group, topic, partition) -> when it may go, if it is not needed
-        self.wishes: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
+        self.subscriptions: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
 
     def act(self, deed: str, first: Any, second: Any) -> None:
         world = self.world
         if deed in ("commit", "lease"):
             lease: dict[str, Any] = {"retention_time_ms": 20_000} if deed == "lease" else {}
             version, lives_ms = (4, 20_000) if lease else (9, MINUTE_MS)
-            if first not in self.wishes:
+            if first not in self.subscriptions:
                 assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
                     Code.NONE
                 ]
@@ -282,11 +282,11 @@ class Story:
         elif deed == "join":
             answer = world.join("m", topics=second, group_id=first)
             assert answer.error_code == Code.NONE
-            self.wishes[first] = second
+            self.subscriptions[first] = second
         elif deed == "leave":
-            if first in self.wishes:
+            if first in self.subscriptions:
                 world.beat("m", -1, group_id=first)
-                del self.wishes[first]
+                del self.subscriptions[first]
         elif deed == "crash":
             world.crash()
         else:
@@ -296,7 +296,7 @@ class Story:
         until_ms = self.world.mono_ms + elapsed_ms
         while self.world.mono_ms < until_ms:
             step_ms = min(EVERY_MS, until_ms - self.world.mono_ms)
-            for group in self.wishes:
+            for group in self.subscriptions:
                 there: Any = self.world.shard.ledger.groups[group]
                 self.world.beat(
                     "m",
@@ -312,7 +312,7 @@ class Story:
         """
         there = {(group, *place) for group in "gh" for place in kept(self.world, group)}
         for place, ends_ms in list(self.commits.items()):
-            is_needed = place[1] in self.wishes.get(place[0], ())
+            is_needed = place[1] in self.subscriptions.get(place[0], ())
             assert place in there or not (is_needed or self.world.now.wall_ms < ends_ms)
             if place not in there:
                 del self.commits[place]
@@ -324,16 +324,16 @@ class Story:
 def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
     story: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
 ) -> None:
-    told = Story()
+    machine = RetentionModel()
     for deed in story:
-        told.act(*deed)
-        world = told.world
+        machine.act(*deed)
+        world = machine.world
         assert picture(world.shard) == picture(recovered(through_bytes(world.log), world.shard))
         for keep_tombstones in (True, False):
             assert picture(world.shard) == picture(
                 recovered(compacted(world.log, keep_tombstones), world.shard)
             )
     for group in "gh":
-        told.act("leave", group, None)
-    told.pass_time(MINUTE_MS + 2 * EVERY_MS)
-    assert picture(told.world.shard) == {"groups": {}, "offsets": {}}
+        machine.act("leave", group, None)
+    machine.pass_time(MINUTE_MS + 2 * EVERY_MS)
+    assert picture(machine.world.shard) == {"groups": {}, "offsets": {}}

@@ -27,7 +27,7 @@ from apportion.wire.records.groups import (
     RecordTopicPartitions,
 )
 from tests.coord.scripted import check
-from tests.coord.shard_driver import World, parts, said, topic_id, topics
+from tests.coord.shard_driver import World, member_metadata, parts, topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -61,8 +61,8 @@ class Story:
                 return []
             case ["show"]:
                 return self.show()
-            case [member, "joins", *wishes]:
-                names, _, instance = " ".join(wishes).partition(" as ")
+            case [member, "joins", *rest]:
+                names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
                 return self.beat(
                     member,
@@ -87,8 +87,10 @@ class Story:
         if answer.error_code:
             return [f"{member}: {Code(answer.error_code).name}"]
         self.epochs[member] = answer.member_epoch
-        told = "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
-        return [f"{member}: epoch {answer.member_epoch}{told}"]
+        assigned = (
+            "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
+        )
+        return [f"{member}: epoch {answer.member_epoch}{assigned}"]
 
     def settle(self, epoch: int, members: str) -> None:
         """The log begins with a group in which everybody has its target."""
@@ -105,7 +107,7 @@ class Story:
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )
             log += [
-                records.member_metadata("g", member, said(rebalance_timeout_ms=20_000)),
+                records.member_metadata("g", member, member_metadata(rebalance_timeout_ms=20_000)),
                 records.target_assignment(
                     "g", member, [(part.topic_id, part.partitions) for part in has]
                 ),

@@ -42,8 +42,8 @@ def join_as(
         rebalance_timeout_ms=REBALANCE_MS,
         protocol_type=protocol_type,
         protocols=tuple(
-            JoinGroupRequestProtocol(name=each, metadata=said or subscription)
-            for each, said in protocols
+            JoinGroupRequestProtocol(name=each, metadata=metadata or subscription)
+            for each, metadata in protocols
         ),
     )
     ticket = world.ask(request, 3)
@@ -63,7 +63,7 @@ def sync_as(world: MixedWorld, joined: JoinGroupResponse, assignment: bytes) -> 
     assert world.send(request, 4).error_code == Code.NONE
 
 
-def said(user_data: bytes | None) -> bytes:
+def subscription_of(user_data: bytes | None) -> bytes:
     return consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=user_data))
 
 
@@ -131,7 +131,9 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
 def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(
     world: MixedWorld, name: str, wrote: bytes | None, user_data: bytes | None
 ) -> None:
-    sync_as(world, join_as(world, "a", [(name, said(wrote))]), given(user_data, 0, 1, 2, 3))
+    sync_as(
+        world, join_as(world, "a", [(name, subscription_of(wrote))]), given(user_data, 0, 1, 2, 3)
+    )
     answer = world.join("c")
     assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
 

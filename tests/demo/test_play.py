@@ -104,6 +104,6 @@ def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_senten
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
     assert main(["--flights", "1000", "--out", str(tmp_path / "out")]) == 1
-    said = capsys.readouterr().err
-    assert "The demonstration stopped. v1-" in said
-    assert "ended by itself. The end of" in said
+    errors = capsys.readouterr().err
+    assert "The demonstration stopped. v1-" in errors
+    assert "ended by itself. The end of" in errors

@@ -42,14 +42,14 @@ def test_a_search_that_fails_is_told_with_its_seed(
     searches: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--sample", "--seed", "17"]) == 1
-    said = capfd.readouterr().out
-    assert "== holds: holds after" in said
-    assert "== fails: exit code 3 after" in said
+    output = capfd.readouterr().out
+    assert "== holds: holds after" in output
+    assert "== fails: exit code 3 after" in output
     again = (
         "make long ARGS='--seed 17 --only fails --sample'\nwhich is\n    .venv/bin/python -c "
         "'raise SystemExit(7 - 4)' 17\n"
     )
-    assert said.endswith(f"fails failed. Again:\n    {again}")
+    assert output.endswith(f"fails failed. Again:\n    {again}")
 
 
 def test_a_seed_is_fresh_unless_it_is_said(

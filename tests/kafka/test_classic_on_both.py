@@ -71,9 +71,11 @@ def both(sides: tuple[Side, Side], step: Step) -> Plain:
     return ours
 
 
-def joining(group: str, letter: str, *names: str, **said: Any) -> Join:
+def joining(group: str, letter: str, *names: str, **result: Any) -> Join:
     """The first words of a member, in a version in which one step is enough."""
-    return Join(group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **said)
+    return Join(
+        group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **result
+    )
 
 
 def assemble(
@@ -90,13 +92,13 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
     """What both brokers answer to a step that has nobody to wait for, however slow the machine
     is.
     """
-    answers, until = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
+    answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:
         assert time.monotonic() < until
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
-            said["late"].get(step.member, answer)
-            for said, answer in zip(heard, answers, strict=True)
+            result["late"].get(step.member, answer)
+            for result, answer in zip(results, answers, strict=True)
         ]
     return answers
 
@@ -120,9 +122,10 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
 def test_most_votes_choose_the_protocol(
     sides: tuple[Side, Side], ballots: tuple[tuple[str, ...], ...], chosen: str
 ) -> None:
-    told = assemble(sides, f"votes-{time.time_ns()}", ballots)
+    responses = assemble(sides, f"votes-{time.time_ns()}", ballots)
     assert [
-        (each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told
+        (each["code"], each["generation"], each["protocol"], len(each["members"]))
+        for each in responses
     ] == [(0, 2, chosen, len(ballots))] * 2
 
 
@@ -148,8 +151,8 @@ def live_on(sides: tuple[Side, Side], letters: str, *pulses: Pulse) -> list[dict
     while any(each.keys() != set(letters) for each in late):
         assert time.monotonic() < give_up, late
         for pulse in pulses:
-            for heard, said in zip(late, exchange(sides, pulse), strict=True):
-                heard |= said["late"]
+            for answered_late, result in zip(late, exchange(sides, pulse), strict=True):
+                answered_late |= result["late"]
     return late
 
 
@@ -183,18 +186,18 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side])
     both(sides, Sync(idle, "g", 2, version=2))
     # An id that was handed out is not used in time.
     both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
-    heard = live_on(
+    responses = live_on(
         sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2)
     )
-    told = [
-        {letter: (said["code"], said.get("generation")) for letter, said in late.items()}
-        for late in heard
+    outcomes = [
+        {letter: (result["code"], result.get("generation")) for letter, result in late.items()}
+        for late in responses
     ]
-    assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
+    assert outcomes == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
     assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
     assert both(sides, Join(pending, "h", ((RANGE, b""),)))["answer"]["code"] == 25
     for group in (silent, slow, idle, pending):
-        ours, theirs = (said["answer"] for said in exchange(sides, DescribeClassic((group,))))
+        ours, theirs = (result["answer"] for result in exchange(sides, DescribeClassic((group,))))
         assert ours == theirs
     for group in (silent, slow, idle):
         exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
@@ -214,14 +217,14 @@ def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_k
         joining(group, "b"),
         Sync(group, "b", 3, version=2),
     ):
-        codes.append([said["late"].get("a", {}).get("code") for said in exchange(sides, again)])
+        codes.append([result["late"].get("a", {}).get("code") for result in exchange(sides, again)])
     again = Sync(group, "y", 3, version=2, member_id="b1")
-    codes.append([said["late"].get("b", {}).get("code") for said in exchange(sides, again)])
+    codes.append([result["late"].get("b", {}).get("code") for result in exchange(sides, again)])
     assert codes == [[27, None], [None, None], [None, None], [27, None]]
     given = (("a1", b"one"), ("b1", b"two"))
     ours, theirs = (
-        said["late"]["y"]["assignment"]
-        for said in exchange(sides, Sync(group, "z", 3, given, 2, "a1"))
+        result["late"]["y"]["assignment"]
+        for result in exchange(sides, Sync(group, "z", 3, given, 2, "a1"))
     )
     assert (ours, theirs) == (b"two", b"two")
 
@@ -317,7 +320,7 @@ def test_members_of_a_generation_that_died_keep_their_places_only_here(
     remember(sides, known[DIED])
     assert both(sides, DescribeClassic((DIED,)))["answer"][DIED]["state"] == "Stable"
     for step in (Pulse(DIED, "a", 3, 2), Pulse(DIED, "b", 3, 2), Sync(DIED, "a", 3, version=2)):
-        assert [said["answer"]["code"] for said in exchange(sides, step)] == [27, 22]
+        assert [result["answer"]["code"] for result in exchange(sides, step)] == [27, 22]
     assert both(sides, Pulse(DIED, "c", 3, 2))["answer"]["code"] == 25
     assert both(sides, Pulse(DIED, "a", 1, 2))["answer"]["code"] == 22
     assert both(sides, Pulse(DIED, "a", 2, 2))["answer"]["code"] == 0
@@ -330,8 +333,8 @@ def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
         side.begin()
     for letter in "abcd":
         both(sides, joining(group, letter))
-    heard = live_on(sides, "abc", Pulse(group, "a", 1, 2))
-    assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [
+    responses = live_on(sides, "abc", Pulse(group, "a", 1, 2))
+    assert [{letter: result["code"] for letter, result in late.items()} for late in responses] == [
         {"a": 0, "b": 0, "c": 0}
     ] * 2
     assert both(sides, joining(group, "e"))["answer"]["code"] == 81
@@ -358,8 +361,8 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
     until = time.monotonic() + 30
     while [len(each) for each in late] != [3, 3]:
         assert time.monotonic() < until
-        for heard, said in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
-            heard |= said["late"]
+        for responses, result in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
+            responses |= result["late"]
     assert late[0] == late[1]
     assert {(each["generation"], each["leader"]) for each in late[0].values()} == {(1, "a1")}
 

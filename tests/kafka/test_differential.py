@@ -269,11 +269,11 @@ def test_a_guard_that_is_switched_off_is_found(
 
 
 def test_every_intended_difference_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [
         name
         for name in [row.name for row in INTENDED] + [row[0] for row in ODDITIES]
-        if name not in told
+        if name not in documented
     ] == []
 
 
@@ -284,7 +284,7 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
     for side in sides:
         side.begin()
     join: dict[str, Any] = {"epoch": 0, "owned": EMPTY, "topics": ("four",), "assignor": "range"}
-    told = [
+    responses = [
         both(sides, Beat(group, "slow", rebalance_ms=1_000, **join)),
         both(sides, Beat(group, "calm", rebalance_ms=60_000, **join)),
         both(sides, Beat(group, "away", rebalance_ms=60_000, instance="i", **join)),
@@ -292,7 +292,7 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
         both(sides, Beat(group, "slow", 2, owned=TOLD)),
         both(sides, Beat(group, "away", -2, instance="i")),
     ]
-    assert [answer["epoch"] for answer in told] == [2, 3, 4, 2, -2]
+    assert [answer["epoch"] for answer in responses] == [2, 3, 4, 2, -2]
     until(sides, group, {"calm", "away"}, beating="calm")
     assert both(sides, Beat(group, "slow", 2))["code"] == 25
     until(sides, group, {"calm"}, beating="calm")

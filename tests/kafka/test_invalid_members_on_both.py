@@ -33,7 +33,7 @@ def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
 
 def codes(sides: tuple[Side, Side], step: Step) -> tuple[int, int]:
     """What both brokers answer: ours, and a real Kafka's."""
-    ours, theirs = (said["answer"]["code"] for said in exchange(sides, step))
+    ours, theirs = (result["answer"]["code"] for result in exchange(sides, step))
     return ours, theirs
 
 
@@ -52,9 +52,9 @@ def modern(group: str, letter: str, **said: Any) -> Beat:
     return Beat(group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **said)
 
 
-@pytest.mark.parametrize("said", [b"", b"\0", b"\xff\xff\0\0", b"\0\0\0\1\0"])
+@pytest.mark.parametrize("metadata", [b"", b"\0", b"\xff\xff\0\0", b"\0\0\0\1\0"])
 def test_who_a_static_member_is_comes_before_what_it_says(
-    sides: tuple[Side, Side], group: str, said: bytes
+    sides: tuple[Side, Side], group: str, metadata: bytes
 ) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))
     exchange(sides, modern(group, "n", instance="i-n"))
@@ -67,7 +67,7 @@ def test_who_a_static_member_is_comes_before_what_it_says(
                 version=9,
                 member_id=member_id,
                 instance=instance,
-                protocols=((RANGE, said),),
+                protocols=((RANGE, metadata),),
             ),
         )
         for member_id, instance in (
@@ -202,8 +202,8 @@ def bytes_that_are_no_assignment(sides: tuple[Side, Side], group: str) -> None:
     """How the real one's parser trips decides between two codes, and it takes a name that is no
     text for a topic's.
     """
-    told: list[tuple[int, int]] = []
-    for said in (
+    codes_seen: list[tuple[int, int]] = []
+    for data in (
         b"\0",
         b"\xff\xff\0\0",
         assignment("twelve", 1)[:-6],
@@ -214,8 +214,10 @@ def bytes_that_are_no_assignment(sides: tuple[Side, Side], group: str) -> None:
     ):
         for side in sides:
             side.begin()
-        told.append(upgraded(sides, f"{group}-{len(told)}", assignment("twelve", 0), said))
-    assert told == [(69, 69), (69, 69), (69, 69), (69, -1), (69, -1), (69, -1), (69, 0)]
+        codes_seen.append(
+            upgraded(sides, f"{group}-{len(codes_seen)}", assignment("twelve", 0), data)
+        )
+    assert codes_seen == [(69, 69), (69, 69), (69, 69), (69, -1), (69, -1), (69, -1), (69, 0)]
 
 
 def another_instance(sides: tuple[Side, Side], group: str) -> None:
@@ -234,7 +236,7 @@ def a_refusal_that_forgets(sides: tuple[Side, Side], group: str) -> None:
     exchange(sides, modern(group, "m"))
     exchange(sides, Beat(group, "m", -1))
     assert codes(sides, classic(group, "x", version=9, member_id="ghost")) == (25, 25)
-    assert [said["answer"]["epoch"] for said in exchange(sides, modern(group, "n"))] == [4, 2]
+    assert [result["answer"]["epoch"] for result in exchange(sides, modern(group, "n"))] == [4, 2]
 
 
 ODDITIES = {
@@ -276,5 +278,5 @@ def test_who_leaves_twice_in_one_request_is_answered_alike(
 
 
 def test_every_oddity_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in ODDITIES if name not in told] == []
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    assert [name for name in ODDITIES if name not in documented] == []

@@ -64,22 +64,22 @@ def both(sides: tuple[Side, Side], step: Any, *left_out: str) -> dict[str, Any]:
     """What both brokers say, which is the same but for what depends on who has what, and on how
     often we want heartbeats.
     """
-    answers, give_up = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
+    answers, give_up = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:  # nobody has to be waited for here, but the machine may be slow
         assert time.monotonic() < give_up
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
-            said["late"].get(step.member, answer)
-            for said, answer in zip(heard, answers, strict=True)
+            result["late"].get(step.member, answer)
+            for result, answer in zip(results, answers, strict=True)
         ]
-    ours, theirs = (bare(said, ("interval", "assignment", *left_out)) for said in answers)
+    ours, theirs = (bare(result, ("interval", "assignment", *left_out)) for result in answers)
     assert ours == theirs, step.line()
     return ours
 
 
 def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
     return (
-        {name: said for name, said in answer.items() if name not in left_out}
+        {name: result for name, result in answer.items() if name not in left_out}
         if isinstance(answer, dict)
         else answer
     )
@@ -88,18 +88,18 @@ def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
 def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any]]:
     """What the group is on both brokers: its kind, its state and who is in it."""
     found = []
-    for said in exchange(sides, Describe((group,))):
-        described = said["answer"][group]
+    for result in exchange(sides, Describe((group,))):
+        described = result["answer"][group]
         if not described["code"]:
             found.append(
                 (
                     "consumer",
                     described["epoch"],
-                    sorted((each, said["type"]) for each, said in described["members"].items()),
+                    sorted((each, result["type"]) for each, result in described["members"].items()),
                 )
             )
-    for said in exchange(sides, DescribeClassic((group,))):
-        described = said["answer"][group]
+    for result in exchange(sides, DescribeClassic((group,))):
+        described = result["answer"][group]
         if not described["code"]:
             found.append(("classic", described["state"], sorted(described["members"])))
     assert len(found) == 2
@@ -108,7 +108,7 @@ def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any
 
 
 def classic(
-    group: str, letter: str, version: int = 3, topics: tuple[str, ...] = ("twelve",), **said: Any
+    group: str, letter: str, version: int = 3, topics: tuple[str, ...] = ("twelve",), **result: Any
 ) -> Join:
     """The JoinGroup of a classic client."""
     facts: dict[str, Any] = {
@@ -116,12 +116,14 @@ def classic(
         "version": version,
         "member_id": "",
     }
-    return Join(group, letter, **facts | said)
+    return Join(group, letter, **facts | result)
 
 
-def modern(group: str, letter: str, **said: Any) -> Beat:
+def modern(group: str, letter: str, **result: Any) -> Beat:
     """The first heartbeat of a member of the consumer protocol."""
-    return Beat(group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **said)
+    return Beat(
+        group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **result
+    )
 
 
 def test_who_may_join_a_consumer_group_with_members(
@@ -129,8 +131,8 @@ def test_who_may_join_a_consumer_group_with_members(
 ) -> None:
     both(sides, modern(group, "m", instance="i-m"))
     codes = {
-        both(sides, classic(group, "x", version, **said))["code"]
-        for version, said in (
+        both(sides, classic(group, "x", version, **result))["code"]
+        for version, result in (
             (3, {"protocols": ((RANGE, b"\0"),)}),
             (9, {"kind": "other"}),
             (3, {"kind": "other"}),

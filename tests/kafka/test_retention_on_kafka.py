@@ -100,7 +100,7 @@ class Side:
         never has.
         """
         first = epoch is None and group not in self.epochs
-        said: dict[str, Any] = (
+        fields: dict[str, Any] = (
             {
                 "rebalance_timeout_ms": 60_000,
                 "subscribed_topic_names": ("read",),
@@ -112,7 +112,7 @@ class Side:
         epoch = self.epochs.get(group, 0) if epoch is None else epoch
         answer = self.call(
             ConsumerGroupHeartbeatRequest(
-                group_id=group, member_id="m", member_epoch=epoch, **said
+                group_id=group, member_id="m", member_epoch=epoch, **fields
             ),
             1,
         )

@@ -72,7 +72,7 @@ def joins(
     reason: str | None = None,
     rack: str | None = None,
 ) -> JoinGroupRequest:
-    said = Subscription(topics, user_data, of_t(*owned), generation, rack)
+    subscription = Subscription(topics, user_data, of_t(*owned), generation, rack)
     return JoinGroupRequest(
         group_id="g",
         session_timeout_ms=45_000,
@@ -80,7 +80,9 @@ def joins(
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=name, metadata=encode_subscription(said)),),
+        protocols=(
+            JoinGroupRequestProtocol(name=name, metadata=encode_subscription(subscription)),
+        ),
         reason=reason,
     )
 
@@ -124,8 +126,8 @@ def joined(
         leader=leader,
         member_id="m",
         members=tuple(
-            JoinGroupResponseMember(member_id=member, metadata=encode_subscription(said))
-            for member, said in members
+            JoinGroupResponseMember(member_id=member, metadata=encode_subscription(subscription))
+            for member, subscription in members
         ),
         **fields,
     )

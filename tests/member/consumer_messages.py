@@ -53,9 +53,9 @@ def full(
 def accepted(
     epoch: int, *assigned: IdPartition, unchanged: bool = False, interval_ms: int = 1_000
 ) -> ConsumerGroupHeartbeatResponse:
-    said = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
+    assignment = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
     return ConsumerGroupHeartbeatResponse(
-        member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said
+        member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment
     )
 
 

@@ -102,7 +102,7 @@ class Surroundings:
     the writers announced.
 
     members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's
-    name unless it is said otherwise. told: what the writers said.
+    name unless it is said otherwise. report: what the writers said.
     obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
     what stands in the way lets the question through, and takes the answer.
     """
@@ -115,7 +115,7 @@ class Surroundings:
         self.ends = dict.fromkeys(ALL, 10)
         self.offsets: dict[TopicIdPartition, int] = {}
         self.metadata: dict[TopicIdPartition, str] = {}
-        self.told = NO_REPORT
+        self.report = NO_REPORT
         self.joins = 0
         self.leaves = 0
         self.stood: DescribedGroup | DescribedAssignment | None = None
@@ -135,7 +135,7 @@ class Surroundings:
             ask = next(asking)
             while True:
                 if isinstance(ask, ReadWriterReport):
-                    ask = asking.send(self.told)
+                    ask = asking.send(self.report)
                     continue
                 obstacle = self.obstacles.pop(len(self.asked), None)
                 self.asked.append(ask)

@@ -53,10 +53,10 @@ def batches() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(there: Surroundings, mine: BatchPlanner, told: WriterReport = MINE) -> Any:
+def asked(there: Surroundings, mine: BatchPlanner, report: WriterReport = MINE) -> Any:
     """The question of a new query, which its writers have answered so."""
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
-    there.told = told
+    there.report = report
     return question
 
 
@@ -125,7 +125,7 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(there: Surroundings, pr
     mine = batches()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
     question = there.attempt(mine.plan_next(before, None))
-    there.told = (
+    there.report = (
         NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
     )
     assert there.attempt(mine.plan_next(question, None)).question_number == 0

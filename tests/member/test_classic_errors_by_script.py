@@ -66,11 +66,13 @@ def test_kafka_13419_an_illegal_generation_in_sync_resets_it_and_keeps_the_id(
     (send,) = actions[2:]
     assert isinstance(send, SendToCoordinator)
     assert send.request.member_id == "m"
-    said = cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
+    protocols = (
+        cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
+    )
     if way is eager:
         assert isinstance(send, SendToCoordinator)
         assert isinstance(send.request, JoinGroupRequest)
-        assert send.request.protocols == said
+        assert send.request.protocols == protocols
     assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
 
 

@@ -154,12 +154,12 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else() -> None:
         world.wait(500)
         world.deliver_to(slow)
     for _ in range(10):  # all but the slow one hear of the next generation
-        while heard := [
+        while others := [
             index
             for index, (whose, what, _) in enumerate(world.mail)
             if whose is not slow or what == "ask"
         ]:
-            world.deliver(heard[0])
+            world.deliver(others[0])
             for actor in (leader, world.actors["c"]):
                 world.adopts(actor)
         world.wait(500)

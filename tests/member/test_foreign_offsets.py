@@ -112,7 +112,7 @@ def test_an_upgrade_continues_with_fences_of_the_group_and_partitions_without_ro
     )
     mine = batches()
     asking = there.attempt(mine.plan_next(sorted_span("old", {P0: (0, 4)}), None))
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P2))
     assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
     assert (there.stored(P0), there.stored(P2)) == (
@@ -127,6 +127,6 @@ def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     mine = batches()
     asking = there.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P2))
     assert there.attempt(mine.plan_next(asking, None)).unclaimed == (P0, P2)

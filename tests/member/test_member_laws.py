@@ -136,14 +136,14 @@ class Witness:
             case "accept" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
                 self.epoch += 1
-                said = (
+                response = (
                     None
                     if with_ is None and done.request.member_epoch > 0
                     else Assignment(topic_partitions=to_wire(with_ or ()))
                 )
                 self.step(
                     Answered(done.request_id, ConsumerGroupHeartbeatResponse(
-                        member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=said
+                        member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=response
                     ))
                 )  # fmt: skip
             case "refuse" if isinstance(self.in_flight, SendToCoordinator):

@@ -57,14 +57,14 @@ def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there: Surrou
     there.sees(target=held(P0, P1))
     first = process()
     question = there.attempt(first.plan_next(EMPTY_SPAN, None))
-    there.told = MINE
+    there.report = MINE
     assert "the same checkpoint" in refused(there, question, first)
     again = process()
     # what was left by the first process still says no
     asked_anew = there.attempt(again.plan_next(question, None))
     assert asked_anew == Span("c", {}, question_number=2, unclaimed=(P1,))
     assert there.joins == 0
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     assert there.attempt(again.plan_next(asked_anew, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
     assert CommitOffsets({P0: 4, P1: 7}, 0, CLAIM) in there.asked
 
@@ -75,12 +75,12 @@ def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
     # by a run that was refused because the group had members then
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     again = process()
     asked_anew = there.attempt(again.plan_next(question, None))
     assert asked_anew is not None
     assert asked_anew.question_number == 2
-    there.told = MINE
+    there.report = MINE
     assert "belongs to the sink /lake/other" in refused(there, asked_anew, again)
     assert there.stored(P0) == OffsetAndMetadata(4, OTHERS)
 
@@ -89,7 +89,7 @@ def test_an_answer_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
     there: Surroundings,
 ) -> None:
     question = there.attempt(process().plan_next(EMPTY_SPAN, None))
-    there.told = MINE
+    there.report = MINE
     there.sees(target=held(P0))
     assert there.attempt(process().plan_next(question, None)) == read("c", {P0: (0, 10)})
 
@@ -100,7 +100,7 @@ def test_a_question_without_an_answer_is_asked_anew_by_another_process(there: Su
     later = process()  # on another host: there is no file
     asked_anew = there.attempt(later.plan_next(question, None))
     assert (asked_anew, there.joins) == (Span("c", {}, question_number=2), 0)
-    there.told = MINE
+    there.report = MINE
     assert there.attempt(later.plan_next(asked_anew, None)) == read("c", {P0: (0, 10)})
 
 
@@ -136,7 +136,7 @@ def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
     there.offsets[P0] = 3
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0))
     assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (3, 10)})
     assert there.stored(P0) == OffsetAndMetadata(3, CLAIM)
@@ -149,7 +149,7 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
     mine = process(LATEST)
     before = sorted_span("old", {P0: (10, 10), P1: (10, 10)})
     question = there.attempt(mine.plan_next(before, None))
-    there.told = MINE
+    there.report = MINE
     there.ends = dict.fromkeys(ALL, 12)
     there.sees(target=held(P0, P1))
     assert there.attempt(mine.plan_next(question, None)) == read(
@@ -165,7 +165,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     there.sees(target=held(P0))
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
-    there.told = MINE
+    there.report = MINE
     assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (3, 10)})
     assert there.asked[2] == LogStartOffsets(ALL)
     there.starts[P2] = 4
@@ -182,17 +182,17 @@ def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_el
     there.offsets, there.metadata = {P0: 4}, {P0: ""}
     mine = process()
     question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
 
     def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
-        told = asked(ask)
+        response = asked(ask)
         if isinstance(ask, CommitOffsets) and P1 in ask.offsets:
             there.offsets[P2], there.metadata[P2] = 0, OTHERS
             there.answer = asked  # type: ignore[method-assign]
             if is_cut_off:
                 raise TimeoutError
-        return told
+        return response
 
     there.answer = answer  # type: ignore[method-assign]
     if is_cut_off:
@@ -217,7 +217,7 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there: Surround
     assert batch is not None
     assert (batch.sinks, batch.ranges) == (OTHER, {P0: (10, 20), P1: (10, 20)})
     # the writer has written it to the table's new place
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert question == Span("c", {P0: (20, 20), P1: (20, 20)}, question_number=1)
     assert (there.leaves, there.asked[0]) == (1, EndMembership())
@@ -234,14 +234,14 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     there: Surroundings,
 ) -> None:
     begun = Span("c", {}, BOTH)
-    there.told = WriterReport(BOTH)
+    there.report = WriterReport(BOTH)
     there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     there.sees(target=held(P0))
     mine = process()
     batch = there.attempt(mine.plan_next(begun, None))
     assert batch is not None
     assert batch.ranges == {P0: (0, 10)}
-    there.told = MINE
+    there.report = MINE
     question = there.attempt(mine.plan_next(batch, None))
     assert (question, there.leaves) == (Span("c", {P0: (0, 0)}, question_number=1), 1)
     assert not [ask for ask in there.asked if isinstance(ask, CommitOffsets)]
@@ -256,7 +256,7 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     asked_anew = there.attempt(corrected.plan_next(question, None))
     assert asked_anew is not None
     assert asked_anew.question_number == 2
-    there.told = WriterReport(BOTH)
+    there.report = WriterReport(BOTH)
     batch_again = there.attempt(corrected.plan_next(asked_anew, None))
     assert batch_again == batch  # the one drops it by its fences, the other writes it
 
@@ -268,10 +268,10 @@ def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
     there.sees(target=held(P0))
     mine = process()
     batch = there.attempt(mine.plan_next(Span("c", {}, BOTH), None))
-    there.told = WriterReport(("/lake/t",), adopt=True)  # left in from the beginning
+    there.report = WriterReport(("/lake/t",), adopt=True)  # left in from the beginning
     question = there.attempt(mine.plan_next(batch, None))
     assert question == Span("c", {P0: (0, 0)}, question_number=1)
-    there.told = WriterReport(BOTH, adopt=True)
+    there.report = WriterReport(BOTH, adopt=True)
     assert there.attempt(mine.plan_next(question, None)) == batch
     assert there.stored(P0) == OffsetAndMetadata(0, metadata_of(BOTH))
 
@@ -281,13 +281,13 @@ def test_fewer_tables_are_an_adoption_that_is_logged(there: Surroundings) -> Non
     there.sees(target=held(P0))
     mine = process()
     batch = there.attempt(mine.plan_next(Span("c", {}, BOTH), None))
-    there.told = WriterReport(("/lake/t",), adopt=True)
+    there.report = WriterReport(("/lake/t",), adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert there.attempt(mine.plan_next(question, None)).sinks == ("/lake/t",)
-    said = (
+    note = (
         "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
     )
-    assert Note("warning", said) in there.asked
+    assert Note("warning", note) in there.asked
 
 
 def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
@@ -299,11 +299,11 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
     batch = there.attempt(mine.plan_next(question, None))
     assert batch is not None
     assert batch.sinks == ()
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     question = there.attempt(mine.plan_next(batch, None))
     assert question is not None
     assert (question.question_number, there.leaves) == (1, 1)
-    there.told = NO_REPORT
+    there.report = NO_REPORT
     with pytest.raises(
         AnotherSink,
         match=(
@@ -327,11 +327,11 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
         Span("c", {P0: (10, 10), P1: (10, 10)}, question_number=1),
         0,
     )
-    there.told = MINE
+    there.report = MINE
     assert "belongs to the sink /lake/other" in refused(there, question, mine)
     again = process()
     question = there.attempt(again.plan_next(question, None))
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     assert there.attempt(again.plan_next(question, None)) == read("c", {P0: (10, 20), P1: (10, 20)})
     assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
@@ -342,9 +342,9 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there: Su
     there.sees(target=held(P0))
     mine = process()
     batch = there.attempt(mine.plan_next(begun, None))
-    there.told = WriterReport(BOTH)
+    there.report = WriterReport(BOTH)
     assert there.attempt(mine.plan_next(batch, None)) is batch
-    there.told = NO_REPORT  # the files are gone, after days without a record
+    there.report = NO_REPORT  # the files are gone, after days without a record
     there.sees(target=held(P0, P1), owned=held(P0))
     there.ends = {**there.ends, P1: 0}
     gained = there.attempt(mine.plan_next(batch, None))

@@ -27,34 +27,41 @@ from apportion.wire.codec import read
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 
-SAID = Subscription(
+SUBSCRIPTION = Subscription(
     ("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance"
 )
 
 
 def test_a_subscription_comes_back_as_it_was_said() -> None:
-    assert decode_subscription(encode_subscription(SAID), "instance") == SAID
+    assert decode_subscription(encode_subscription(SUBSCRIPTION), "instance") == SUBSCRIPTION
 
 
 @pytest.mark.parametrize(
-    ("version", "heard"),
+    ("version", "expected"),
     [
-        (0, Subscription(SAID.topics, SAID.user_data)),
-        (1, Subscription(SAID.topics, SAID.user_data, SAID.owned)),
-        (2, Subscription(SAID.topics, SAID.user_data, SAID.owned, 7)),
-        (3, Subscription(SAID.topics, SAID.user_data, SAID.owned, 7, "rack")),
+        (0, Subscription(SUBSCRIPTION.topics, SUBSCRIPTION.user_data)),
+        (1, Subscription(SUBSCRIPTION.topics, SUBSCRIPTION.user_data, SUBSCRIPTION.owned)),
+        (2, Subscription(SUBSCRIPTION.topics, SUBSCRIPTION.user_data, SUBSCRIPTION.owned, 7)),
+        (
+            3,
+            Subscription(
+                SUBSCRIPTION.topics, SUBSCRIPTION.user_data, SUBSCRIPTION.owned, 7, "rack"
+            ),
+        ),
     ],
 )
-def test_an_older_version_says_less(version: int, heard: Subscription) -> None:
-    assert decode_subscription(encode_subscription(SAID, version)) == heard
+def test_an_older_version_says_less(version: int, expected: Subscription) -> None:
+    assert decode_subscription(encode_subscription(SUBSCRIPTION, version)) == expected
 
 
 def test_topics_and_owned_partitions_are_said_in_order() -> None:
     muddled = Subscription(
         ("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,)))
     )
-    said = decode_subscription(encode_subscription(muddled))
-    assert said == Subscription(("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,))))
+    decoded = decode_subscription(encode_subscription(muddled))
+    assert decoded == Subscription(
+        ("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,)))
+    )
 
 
 def test_a_generation_below_none_is_none() -> None:
@@ -91,7 +98,7 @@ def test_no_bytes_do_worse_than_a_decode_error(blob: bytes) -> None:
         members = {
             "a": decode_subscription(blob),
             "b": Subscription(("t",), blob, generation=1),
-            "c": SAID,
+            "c": SUBSCRIPTION,
         }
         for assignor in CLIENT_ASSIGNORS.values():
             assert sorted(assignor().assign({"t": TopicShape(3)}, members)) == ["a", "b", "c"]

@@ -59,7 +59,7 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
     mine = batches()
     asking = asked(there, mine)
     assert (asking, there.asked, there.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
-    there.told = MINE
+    there.report = MINE
     there.sees(target=held(P0))
     assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (0, 10)})
     assert (there.joins, there.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
@@ -85,7 +85,7 @@ def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_o
 ) -> None:
     mine = batches()
     asking = asked(there, mine)
-    there.told = MINE
+    there.report = MINE
     there.sees(target=held())
     following = there.attempt(mine.plan_next(asking, None))
     assert following == BEGUN
@@ -98,21 +98,21 @@ def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there: Su
     before = sorted_span("old", {P0: (0, 10)})
     asking = there.attempt(mine.plan_next(before, None))
     assert asking == Span("old", {P0: (10, 10)}, question_number=1, unclaimed=(P0, P1))
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
     there.ends = dict.fromkeys(ALL, 20)
     assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
     assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
-@pytest.mark.parametrize("told", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
+@pytest.mark.parametrize("report", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
 def test_a_query_with_another_sink_is_refused_before_it_joins(
-    there: Surroundings, told: WriterReport
+    there: Surroundings, report: WriterReport
 ) -> None:
     there.offsets = {P1: 7}
     mine = batches()
     asking = asked(there, mine)
-    there.told = told
+    there.report = report
     with pytest.raises(
         AnotherSink,
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
@@ -128,14 +128,14 @@ def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_rec
     mine = batches()
     asking = asked(there, mine)
     assert (asking.ranges, asking.unclaimed) == ({}, (P1,))
-    there.told = MINE
+    there.report = MINE
     with pytest.raises(
         AnotherSink,
         match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True",
     ):
         there.attempt(mine.plan_next(asking, None))
     assert there.joins == 0
-    there.told = WriterReport(TABLE, has_records=True)
+    there.report = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
     assert there.attempt(batches().plan_next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
 
@@ -144,7 +144,7 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(there: Surroundings) 
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
     assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
     assert there.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
@@ -154,7 +154,7 @@ def test_a_group_that_has_members_cannot_be_adopted(there: Surroundings) -> None
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
         there.attempt(mine.plan_next(asking, None))
@@ -167,7 +167,7 @@ def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
         there.attempt(mine.plan_next(asking, None))
@@ -178,11 +178,11 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there: Surround
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
+    there.report = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
     there.attempt(mine.plan_next(asking, None))
-    said = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
-    assert there.asked[3] == Note("warning", said)
+    note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
+    assert there.asked[3] == Note("warning", note)
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
@@ -203,7 +203,7 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
 ) -> None:
     mine = batches()
     asking = asked(there, mine)
-    there.told = MINE
+    there.report = MINE
     there.sees(target=held(P0))
 
     def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
@@ -218,7 +218,7 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
         there.attempt(mine.plan_next(asking, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
     heir = batches()
-    there.told = WriterReport(("/lake/other",))
+    there.report = WriterReport(("/lake/other",))
     # what was given up belongs to nobody
     assert there.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
 
@@ -228,7 +228,7 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers: bool) -> 
     def begun(there: Surroundings) -> tuple[Callable[..., Any], Span]:
         mine = batches()
         asking = asked(there, mine)
-        there.told = MINE
+        there.report = MINE
         there.sees(target=held(P0))
         return mine.plan_next, asking
 
@@ -253,7 +253,7 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told = WriterReport(rewind={P0: 4})
+    there.report = WriterReport(rewind={P0: 4})
     there.ends = dict.fromkeys(ALL, 20)
     there.offsets = {P0: 9, P1: 10} if is_new_process else there.offsets
     later = batches() if is_new_process else mine
@@ -273,7 +273,7 @@ def test_a_rewind_is_not_done_if_somebody_has_read_on_since_it_was_requested(
         dict.fromkeys(ALL, 12),
         dict.fromkeys(ALL, 22),
     )
-    there.told = WriterReport(rewind={P0: 5})
+    there.report = WriterReport(rewind={P0: 5})
     assert there.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read(
         "c", {P0: (20, 22)}
     )
@@ -286,7 +286,7 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
 ) -> None:
     there.sees(target=held(P0))
     there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
-    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
+    there.report = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
     # of an earlier process, and its version, or before its table was moved
     last = sorted_span("c", {P0: (7, 10)})
     mine = batches()
@@ -294,7 +294,7 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
         mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
     )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
-    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True)
+    there.report = WriterReport(TABLE, adopt=is_moved, has_records=True)
     assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (5, 10)})
     assert there.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
@@ -303,7 +303,7 @@ def test_what_was_given_away_meanwhile_is_not_gone_back_to(there: Surroundings) 
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told = WriterReport(rewind={P0: 4})
+    there.report = WriterReport(rewind={P0: 4})
     there.sees(target=held(P1))
     assert there.attempt(mine.plan_next(first, None)) == read("c", {P1: (10, 10)})
 
@@ -312,7 +312,7 @@ def test_going_back_to_records_that_are_gone_is_data_loss(there: Surroundings) -
     there.sees(target=held(P0))
     mine = batches()
     first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told, there.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
+    there.report, there.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
         there.attempt(mine.plan_next(first, None))
 

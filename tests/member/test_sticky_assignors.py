@@ -48,10 +48,12 @@ def only_of_the_highest_generation(members: dict[str, Subscription]) -> dict[str
     """The members as an old leader heard them: a lower generation than the highest counts for
     nothing.
     """
-    highest = max(said.generation for said in members.values())
+    highest = max(subscription.generation for subscription in members.values())
     return {
-        name: said if said.generation == highest else Subscription(said.topics)
-        for name, said in members.items()
+        name: subscription
+        if subscription.generation == highest
+        else Subscription(subscription.topics)
+        for name, subscription in members.items()
     }
 
 
@@ -60,14 +62,16 @@ def as_if_the_last_were_right(members: dict[str, Subscription]) -> dict[str, Sub
     one counts.
     """
     later: dict[int, str] = {
-        partition: name for name, said in members.items() for partition in dict(said.owned)["t"]
+        partition: name
+        for name, subscription in members.items()
+        for partition in dict(subscription.owned)["t"]
     }
     return {
         name: owning(
-            said.generation,
-            *(partition for partition in dict(said.owned)["t"] if later[partition] == name),
+            subscription.generation,
+            *(partition for partition in dict(subscription.owned)["t"] if later[partition] == name),
         )
-        for name, said in members.items()
+        for name, subscription in members.items()
     }
 
 
@@ -81,10 +85,10 @@ def given_too_early(
         (partition, owner, other)
         for owner, partitions in given.items()
         for partition in partitions
-        for other, said in members.items()
-        if other != owner and partition in dict(said.owned)["t"]
+        for other, subscription in members.items()
+        if other != owner and partition in dict(subscription.owned)["t"]
         if partition not in dict(members[owner].owned)["t"]
-        or said.generation >= members[owner].generation
+        or subscription.generation >= members[owner].generation
     ]
 
 
@@ -170,29 +174,29 @@ def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number: int) -> Non
         "a": Subscription(("t", "u"), generation=1),
         "b": Subscription(("t", "u"), owned=claims, generation=1),
     }
-    unclaimed = {name: replace(said, owned=()) for name, said in members.items()}
+    unclaimed = {name: replace(subscription, owned=()) for name, subscription in members.items()}
     assert CooperativeSticky().assign(cluster, members) == CooperativeSticky().assign(
         cluster, unclaimed
     )
 
 
-SAID = st.builds(
+SUBSCRIPTION = st.builds(
     owning, st.integers(-1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(0, 7)
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.sampled_from("abcde"), SAID, min_size=1))
+@given(st.dictionaries(st.sampled_from("abcde"), SUBSCRIPTION, min_size=1))
 def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_round(
     members: dict[str, Subscription],
 ) -> None:
     first = CooperativeSticky().assign({"t": TopicShape(8)}, members)
     check_cooperative(members, first)
-    told = {
+    subscriptions = {
         member: Subscription(("t",), owned=share.partitions, generation=9)
         for member, share in first.items()
     }
-    second = CooperativeSticky().assign({"t": TopicShape(8)}, told)
+    second = CooperativeSticky().assign({"t": TopicShape(8)}, subscriptions)
     given = sorted(
         number for share in second.values() for _, numbers in share.partitions for number in numbers
     )

@@ -217,8 +217,8 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on() -> None:
     assert world.actors["a"].machine.tasks().active.keys() == {
         TaskId(part, number) for part in range(2) for number in range(4)
     }
-    told: Any = decode_assignment(broken.given.user_data)
-    assert (broken.given.partitions, told.error) == (
+    info: Any = decode_assignment(broken.given.user_data)
+    assert (broken.given.partitions, info.error) == (
         (),
         AssignorError.ASSIGNMENT_ERROR,
     )

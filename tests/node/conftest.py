@@ -150,12 +150,14 @@ def produce(
     )
 
 
-def fetch(topic: str, offset: int = 0, partition: int = 0, **said: int) -> FetchRequest:
+def fetch(topic: str, offset: int = 0, partition: int = 0, **changes: int) -> FetchRequest:
     """A request for one partition, for versions up to 12."""
-    limit = said.pop("partition_max_bytes", 1 << 20)
+    limit = changes.pop("partition_max_bytes", 1 << 20)
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
     defaults: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
-    return FetchRequest(topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | said)
+    return FetchRequest(
+        topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | changes
+    )
 
 
 class Kit:

@@ -84,14 +84,14 @@ class Fault:
         self.left, self.is_on, whole = number, False, getattr(owner, name)
         self.was_on_the_way_back = False
 
-        def broken(*args: Any, **said: Any) -> Flush | Partition | list[Partition] | None:
+        def broken(*args: Any, **fields: Any) -> Flush | Partition | list[Partition] | None:
             is_now = self.is_on and self.left == 1
             self.left -= self.is_on
             if is_now:
                 self.was_on_the_way_back = any(frame.name in WAYS_BACK for frame in extract_stack())
             if is_now and not is_after:
                 raise error
-            result = whole(*args, **said)
+            result = whole(*args, **fields)
             if is_now:
                 raise error
             answer: Flush | Partition | list[Partition] | None = result
@@ -118,14 +118,14 @@ class LastingFault(Fault):
         whole = getattr(owner, name)
         self.times, self.is_on, self.was_on_the_way_back = 0, False, False
 
-        def broken(*args: Instant | Coordinators | int, **said: Any) -> Any:
+        def broken(*args: Instant | Coordinators | int, **fields: Any) -> Any:
             if self.is_on and history.now_ms < end_ms:
                 self.times += 1
                 self.was_on_the_way_back |= any(
                     frame.name in WAYS_BACK for frame in extract_stack()
                 )
                 raise error
-            return whole(*args, **said)
+            return whole(*args, **fields)
 
         patch.setattr(owner, name, broken)
 
@@ -147,7 +147,7 @@ class Breaking(Play):
         """Nothing is known yet."""
         self.gone, self.number = set(), 0
         self.doubtful: set[int] = set()
-        self.wishes: dict[int, tuple[Any, ...]] = {}
+        self.requests: dict[int, tuple[Any, ...]] = {}
         self.broken_steps: list[tuple[Arrived | Flushed | Tick, list[Reply]]] = []
 
     def step(self, event: Any) -> None:
@@ -191,7 +191,7 @@ class Breaking(Play):
         self.number += 1
         return b"%d" % self.number
 
-    def play(self, what: str, *said: Any) -> None:
+    def play(self, what: str, *fields: Any) -> None:
         """One thing happens."""
         if what == "flush":
             if self.pending:
@@ -200,21 +200,21 @@ class Breaking(Play):
             if self.pending:
                 self.fail_flush()
         elif what == "sleep":
-            self.sleep(*said)
+            self.sleep(*fields)
         elif what == "commit often":
             for _ in range(8):
-                self.play("commit", *said)
+                self.play("commit", *fields)
                 self.play("flush")
         elif what == "gone":
             unanswered = [ticket for ticket in self._asked if ticket not in self.answers]
             if unanswered:
-                ticket = unanswered[said[0] % len(unanswered)]
+                ticket = unanswered[fields[0] % len(unanswered)]
                 self.gone.add(ticket)
                 self.step(Gone((Ticket(ticket),)))
         elif not self.has_ended:
-            request, version = REQUESTS[what](self, *said)
+            request, version = REQUESTS[what](self, *fields)
             ticket = self.ask(request, version)
-            self.wishes[ticket] = (what, *said, self.number)
+            self.requests[ticket] = (what, *fields, self.number)
 
     def seat(self, group: str) -> tuple[str, int, str]:
         """The member id, the generation and the leader of the last one who was let into the group,
@@ -222,9 +222,9 @@ class Breaking(Play):
         """
         seats = [
             (answer.member_id, answer.generation_id, answer.leader)
-            for ticket, (what, *said) in self.wishes.items()
+            for ticket, (what, *details) in self.requests.items()
             if what == "join"
-            and said[0] == group
+            and details[0] == group
             and (answer := self.answers.get(ticket)) is not None
             and not answer.error_code
         ]
@@ -267,8 +267,8 @@ def fetch(history: Any, topic: str, partitions: tuple[int, ...]) -> tuple[FetchR
 
 def commit(history: Any, group: str, topic: str) -> tuple[OffsetCommitRequest, int]:
     history.value()
-    said = OffsetCommitRequestPartition(partition_index=0, committed_offset=history.number)
-    topics = (OffsetCommitRequestTopic(name=topic, partitions=(said,)),)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=history.number)
+    topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
     return OffsetCommitRequest(group_id=group, topics=topics), 9
 
 
@@ -282,13 +282,13 @@ def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest
 def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequest, int]:
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     member_id = history.seat(group)[0] if is_back else ""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
         "member_id": member_id,
         "protocol_type": "consumer",
     }
-    return JoinGroupRequest(group_id=group, protocols=protocols, **said), 3
+    return JoinGroupRequest(group_id=group, protocols=protocols, **fields), 3
 
 
 def sync(history: Any, group: str) -> tuple[SyncGroupRequest, int]:
@@ -311,13 +311,13 @@ def delete(history: Any, topic: str, index: int, offset: int) -> tuple[DeleteRec
 
 
 def beat(history: Any, member: str, epoch: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
-    said: dict[str, Any] = (
+    fields: dict[str, Any] = (
         {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": TOPICS, "topic_partitions": ()}
         if epoch == 0
         else {}
     )
     return ConsumerGroupHeartbeatRequest(
-        group_id="c", member_id=member, member_epoch=epoch, **said
+        group_id="c", member_id=member, member_epoch=epoch, **fields
     ), 1
 
 

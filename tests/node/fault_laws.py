@@ -59,10 +59,10 @@ def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Co
     """
     acknowledged = {}
     possible: Counter[Any] = Counter()
-    for ticket, (what, *said) in history.wishes.items():
+    for ticket, (what, *details) in history.requests.items():
         if what != "produce":
             continue
-        topic, partitions, last = said
+        topic, partitions, last = details
         values = [
             ((topic, index), b"%d" % (last - len(partitions) + 1 + at))
             for at, index in enumerate(partitions)
@@ -91,10 +91,10 @@ def deleted(history: Any) -> tuple[Counter[tuple[str, int]], Counter[Any]]:
     """Where each partition begins at the least, and at the most, for what its clients know."""
     least: Counter[tuple[str, int]] = Counter()
     most: Counter[Any] = Counter()
-    for ticket, (what, *said) in history.wishes.items():
+    for ticket, (what, *details) in history.requests.items():
         if what != "delete":
             continue
-        topic, index, offset, _ = said
+        topic, index, offset, _ = details
         answer = history.answers.get(ticket)
         if answer is None or ticket in history.doubtful:
             most[topic, index] = max(most[topic, index], FOR_EVER if offset < 0 else offset)
@@ -160,15 +160,15 @@ def check_offsets(history: Any) -> None:
     }
     for (group, topic), offset in found.items():
         allowed = {-1}
-        for ticket, (what, *said) in history.wishes.items():
-            if (what, *said[:2]) != ("commit", group, topic):
+        for ticket, (what, *details) in history.requests.items():
+            if (what, *details[:2]) != ("commit", group, topic):
                 continue
             answer = history.answers.get(ticket)
             is_done = answer is not None and answer.topics[0].partitions[0].error_code == Code.NONE
             if is_done and ticket not in history.doubtful:
-                allowed = {said[2]}
+                allowed = {details[2]}
             elif answer is None or ticket in history.doubtful or not history.is_refusal_final:
-                allowed.add(said[2])
+                allowed.add(details[2])
         assert offset in allowed, (group, topic)
 
 
@@ -206,10 +206,12 @@ def check_bystanders(history: Any) -> None:
     for event, replies in history.broken_steps:
         assert sum(FAILED in repr(reply.body) for reply in replies) <= 1
         asked_again = {
-            history.wishes[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)
+            history.requests[reply.ticket] for reply in replies if ASK_AGAIN in repr(reply.body)
         }
         groups = {
-            said[0] for what, *said in asked_again if what in ("join", "sync", "leave", "commit")
+            details[0]
+            for what, *details in asked_again
+            if what in ("join", "sync", "leave", "commit")
         }
         if type(event) in (Gone, Tick):
             assert (
@@ -221,8 +223,8 @@ def check_bystanders(history: Any) -> None:
 def check(history: Any) -> None:
     """Everybody is answered, and nothing is other than it was told."""
     assert [
-        wish
-        for ticket, wish in history.wishes.items()
+        details
+        for ticket, details in history.requests.items()
         if ticket not in history.answers and ticket not in history.gone
     ] == []
     check_bystanders(history)

@@ -97,8 +97,8 @@ def test_a_bad_timestamp_sets_the_error_code_and_a_missing_key_a_record_error(
         play, kit.produce("t", batch((None, late_ms), (None, kit.WALL_MS), (b"k", late_ms)))
     )
     assert faults(answer) == (Code.INVALID_TIMESTAMP, [0, 1, 2])
-    said = [each.batch_index_error_message for each in answer.record_errors]
-    assert [text == KEYLESS for text in said] == [True, True, False]
+    errors = [each.batch_index_error_message for each in answer.record_errors]
+    assert [text == KEYLESS for text in errors] == [True, True, False]
 
 
 def test_every_record_from_the_future_is_named(play: "Play", kit: "type[Kit]") -> None:

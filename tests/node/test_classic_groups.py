@@ -42,8 +42,8 @@ def joining(
 def syncing(joined: JoinGroupResponse, version: Any = 5, **given: Any) -> SyncGroupRequest:
     names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     assignments = tuple(
-        SyncGroupRequestAssignment(member_id=member_id, assignment=said)
-        for member_id, said in given.items()
+        SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+        for member_id, assignment in given.items()
     )
     return SyncGroupRequest(
         group_id="g",

@@ -203,7 +203,7 @@ def test_no_commit_is_lost_whatever_befalls_a_cleaning(
     }
     play = kit.Play(**defaults)
     play.create("t")
-    last, told, asked = 0, {"a": 0, "b": 0}, {}
+    last, last_offsets, asked = 0, {"a": 0, "b": 0}, {}
     for group, count, happens in story:
         for _ in range(count):
             last += 1
@@ -219,17 +219,17 @@ def test_no_commit_is_lost_whatever_befalls_a_cleaning(
             for ticket in [ticket for ticket in asked if ticket in play.answers]:
                 group_id, offset = asked.pop(ticket)
                 if play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE:
-                    told[group_id] = offset
+                    last_offsets[group_id] = offset
     again = play.crash()
-    for group_id, offset in told.items():
+    for group_id, offset in last_offsets.items():
         assert offset <= (committed(again, group_id) or 0) <= last
     for _ in range(20):
         again.sleep(cleaning.PAUSE_MS)
         again.flush()
     assert [note for note in again.notes if note.level != "info"] == []
     assert not log_of(again).has_leftovers
-    assert {group_id: committed(again, group_id) for group_id in told} == {
-        group_id: committed(again.crash(), group_id) for group_id in told
+    assert {group_id: committed(again, group_id) for group_id in last_offsets} == {
+        group_id: committed(again.crash(), group_id) for group_id in last_offsets
     }
 
 

@@ -82,11 +82,11 @@ class World:
         """What the clients were told since the last time."""
         for ticket in [each for each in self.asked_produce if each in self.play.answers]:
             partition, values = self.asked_produce.pop(ticket)
-            said = self.play.answers[ticket].responses[0].partition_responses[0]
-            if said.error_code == Code.NONE:
+            response = self.play.answers[ticket].responses[0].partition_responses[0]
+            if response.error_code == Code.NONE:
                 for n, value in enumerate(values):
                     assert (
-                        self.acknowledged.setdefault((partition, said.base_offset + n), value)
+                        self.acknowledged.setdefault((partition, response.base_offset + n), value)
                         == value
                     )
         for ticket in [each for each in self.asked_commit if each in self.play.answers]:
@@ -134,9 +134,9 @@ class World:
             )
             topics = self.play.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
-            told = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
-            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + (
-                [] if told else [None]
+            confirmed = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
+            possible = [offset for offset, _ in asked[confirmed[-1] if confirmed else 0 :]] + (
+                [] if confirmed else [None]
             )
             assert last in possible
 
@@ -176,7 +176,7 @@ def test_members_that_were_let_in_are_in_after_a_crash(
             play.sleep(500)
         else:
             epoch = {"join": epochs.get(member, 0), "leave": -1}[deed]
-            said = ConsumerGroupHeartbeatRequest(
+            heartbeat = ConsumerGroupHeartbeatRequest(
                 group_id="g",
                 member_id=member,
                 member_epoch=epoch,
@@ -184,7 +184,7 @@ def test_members_that_were_let_in_are_in_after_a_crash(
                 subscribed_topic_names=("t",) if epoch == 0 else None,
                 topic_partitions=() if epoch == 0 else None,
             )
-            answer = play.call(said)
+            answer = play.call(heartbeat)
             if answer.error_code == Code.NONE:
                 epochs[member] = answer.member_epoch
             else:

@@ -258,7 +258,7 @@ def test_a_step_that_fails_leaves_no_trace(
         check(history)
         check_waiting(history)
     again = history.crash()
-    again.kit, again.wishes, again.doubtful = kit, history.wishes, history.doubtful
+    again.kit, again.requests, again.doubtful = kit, history.requests, history.doubtful
     again.is_refusal_final = not history.has_ended
     again._tickets = count(1_000)
     again.answers = dict(history.answers)

@@ -97,11 +97,11 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
 def test_a_shard_that_fails_on_a_closed_connection_does_not_harm_the_other_shards(
     history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tickets, heard = joining(history, *apart(3)), []
+    tickets, received = joining(history, *apart(3)), []
     whole = Shard.step
 
     def step(shard: Shard, event: Any, now: Instant) -> Any:
-        heard.append((shard, event))
+        received.append((shard, event))
         return whole(shard, event, now)
 
     monkeypatch.setattr(Shard, "step", step)
@@ -109,7 +109,7 @@ def test_a_shard_that_fails_on_a_closed_connection_does_not_harm_the_other_shard
         history.faults = [Fault(patch, (Shard, "step"), 1, False, PLANTED)]
         history.step(Gone((Ticket(tickets[apart(3)[2]]),)))
         history.sleep(10)
-    assert sum(type(event) is Gone for _, event in heard) == len(list(history.node.shards())) - 1
+    assert sum(type(event) is Gone for _, event in received) == len(list(history.node.shards())) - 1
     assert len(codes(history, tickets)) <= 1
 
 

@@ -46,7 +46,7 @@ def values_in(
     ]
 
 
-def said(answer: ProduceResponse) -> tuple[Code, int]:
+def outcome(answer: ProduceResponse) -> tuple[Code, int]:
     """Code and base offset of the only partition of an answer."""
     partition = answer.responses[0].partition_responses[0]
     return Code(partition.error_code), partition.base_offset
@@ -85,7 +85,9 @@ def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(
     play.create("t")
     tickets = [play.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
     play.flush()
-    assert [said(play.answers[ticket]) for ticket in tickets] == [(Code.NONE, n) for n in range(4)]
+    assert [outcome(play.answers[ticket]) for ticket in tickets] == [
+        (Code.NONE, n) for n in range(4)
+    ]
 
 
 def test_one_flush_covers_everything_that_was_queued_during_the_last_one(
@@ -124,7 +126,7 @@ def test_bytes_that_are_no_batch_are_refused_and_not_stored(
 ) -> None:
     play.create("t")
     answer = play.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
-    assert said(answer) == (code, -1)
+    assert outcome(answer) == (code, -1)
     assert values_in(play, kit) == []
     assert play.pending is None
 
@@ -132,11 +134,11 @@ def test_bytes_that_are_no_batch_are_refused_and_not_stored(
 def test_a_batch_above_message_max_bytes_is_too_large(kit: "type[Kit]") -> None:
     play = kit.Play(message_max_bytes=200)
     play.create("t")
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
+    assert outcome(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
         Code.MESSAGE_TOO_LARGE,
         -1,
     )
-    assert said(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
+    assert outcome(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
 
 
 def test_a_topics_own_max_message_bytes_comes_first(play: "Play", kit: "type[Kit]") -> None:
@@ -148,7 +150,7 @@ def test_a_topics_own_max_message_bytes_comes_first(play: "Play", kit: "type[Kit
             )
         )
     )
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
+    assert outcome(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
         Code.MESSAGE_TOO_LARGE,
         -1,
     )
@@ -157,32 +159,35 @@ def test_a_topics_own_max_message_bytes_comes_first(play: "Play", kit: "type[Kit
 def test_a_record_of_next_week_is_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     late = kit.batch(b"a", timestamp_ms=kit.WALL_MS + 7 * 86_400_000)
-    assert said(play.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
+    assert outcome(play.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
 
 
 def test_unknown_places_and_acks_are_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     good = kit.batch(b"a")
-    assert said(play.call(kit.produce("u", good), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    assert said(play.call(kit.produce("t", good, partition=1), VERSION)) == (
+    assert outcome(play.call(kit.produce("u", good), VERSION)) == (
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         -1,
     )
-    assert said(play.call(kit.produce("t", good, partition=-1), VERSION)) == (
+    assert outcome(play.call(kit.produce("t", good, partition=1), VERSION)) == (
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         -1,
     )
-    assert said(play.call(kit.produce("t", good, acks=2), VERSION)) == (
+    assert outcome(play.call(kit.produce("t", good, partition=-1), VERSION)) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        -1,
+    )
+    assert outcome(play.call(kit.produce("t", good, acks=2), VERSION)) == (
         Code.INVALID_REQUIRED_ACKS,
         -1,
     )
-    assert said(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
+    assert outcome(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
 
 
 def test_clients_do_not_write_the_broker_s_own_topics(play: "Play", kit: "type[Kit]") -> None:
     play.node._broker.topic_service.ensure_offsets_topic(bytes(16))
     answer = play.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
-    assert said(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
+    assert outcome(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 
 
 def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play: "Play", kit: "type[Kit]") -> None:
@@ -206,8 +211,8 @@ def test_a_topic_made_again_is_another_topic(play: "Play", kit: "type[Kit]") -> 
     play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
     new = play.create("t")
     assert new != old
-    assert said(play.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
-    assert said(play.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
+    assert outcome(play.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
+    assert outcome(play.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
     assert values_in(play, kit) == [(0, b"c")]
 
 
@@ -222,9 +227,9 @@ def sequenced(
 def test_a_repeated_batch_is_acknowledged_and_stored_once(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     first = sequenced(kit, 0, [b"a", b"b"])
-    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
-    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
+    assert outcome(play.call(first, VERSION)) == (Code.NONE, 0)
+    assert outcome(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(play.call(first, VERSION)) == (Code.NONE, 0)
     assert values_in(play, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
@@ -236,15 +241,15 @@ def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(
     again = play.ask(sequenced(kit, 0, [b"a"]), VERSION)
     assert again not in play.answers
     play.flush_once()
-    assert said(play.answers[again]) == (Code.NONE, 0)
+    assert outcome(play.answers[again]) == (Code.NONE, 0)
 
 
 def test_only_the_last_five_batches_are_known_as_repeats(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     for n in range(6):
-        assert said(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
-    assert said(play.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
-    assert said(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
+        assert outcome(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
+    assert outcome(play.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
@@ -253,11 +258,11 @@ def test_only_the_last_five_batches_are_known_as_repeats(play: "Play", kit: "typ
 def test_a_gap_in_the_sequence_is_refused(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
+    assert outcome(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
 def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(
@@ -265,21 +270,21 @@ def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(
 ) -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
+    assert outcome(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
         Code.INVALID_PRODUCER_EPOCH,
         -1,
     )
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
+    assert outcome(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
 
 
 def test_sequences_go_on_from_zero_after_the_largest_number(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
-    assert said(play.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(play.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
 def test_repeats_are_known_after_a_restart(play: "Play", kit: "type[Kit]") -> None:
@@ -287,19 +292,19 @@ def test_repeats_are_known_after_a_restart(play: "Play", kit: "type[Kit]") -> No
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     play.call(sequenced(kit, 1, [b"b"]), VERSION)
     play = play.crash()
-    assert said(play.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
-    assert said(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
+    assert outcome(play.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
+    assert outcome(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
 def test_a_producer_that_was_silent_for_a_day_is_forgotten(play: "Play", kit: "type[Kit]") -> None:
     play.create("t")
     play.call(sequenced(kit, 0, [b"a"]), VERSION)
     play.sleep(86_400_000 + 600_000)
-    assert said(play.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
 def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play: "Play") -> None:
@@ -327,9 +332,11 @@ def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(
         play.ask(sequenced(kit, 2, [b"c"]), VERSION),
     ]
     play.fail_flush()
-    assert [said(play.answers[ticket]) for ticket in lost] == [(Code.KAFKA_STORAGE_ERROR, -1)] * 2
+    assert [outcome(play.answers[ticket]) for ticket in lost] == [
+        (Code.KAFKA_STORAGE_ERROR, -1)
+    ] * 2
     assert values_in(play, kit) == [(0, b"a")]
-    assert said(play.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
     assert values_in(play.crash(), kit) == [(0, b"a"), (1, b"B")]
 
 
@@ -340,13 +347,13 @@ def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(
     lost = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     play.fail_flush()
     play.fail_flush()
-    assert (play.pending, said(play.answers[lost])) == (None, (Code.KAFKA_STORAGE_ERROR, -1))
+    assert (play.pending, outcome(play.answers[lost])) == (None, (Code.KAFKA_STORAGE_ERROR, -1))
     waiting = play.ask(kit.produce("t", kit.batch(b"b")), VERSION)
     play.sleep(999)
     assert play.pending is None
     play.sleep(1)
     play.flush()
-    assert said(play.answers[waiting]) == (Code.NONE, 0)
+    assert outcome(play.answers[waiting]) == (Code.NONE, 0)
     assert values_in(play.crash(), kit) == [(0, b"b")]
 
 
@@ -366,10 +373,10 @@ def test_a_full_disk_refuses_a_batch_and_stays_whole(kit: "type[Kit]") -> None:
     play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
     play.disk.full = True
-    assert said(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (
+    assert outcome(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (
         Code.KAFKA_STORAGE_ERROR,
         -1,
     )
     play.disk.full = False
-    assert said(play.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
+    assert outcome(play.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
     assert values_in(play, kit) == [(0, b"a"), (1, b"b")]

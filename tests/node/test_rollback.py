@@ -44,8 +44,8 @@ def refused_flush(history: Any, producer_id: int) -> None:
     batch = history.kit.batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
     ticket = history.ask(history.kit.produce("t", batch), 12)
     history.fail_flush()
-    [said] = history.answers[ticket].responses[0].partition_responses
-    assert said.error_code == Code.KAFKA_STORAGE_ERROR
+    [response] = history.answers[ticket].responses[0].partition_responses
+    assert response.error_code == Code.KAFKA_STORAGE_ERROR
     history.flush()
 
 

@@ -48,7 +48,7 @@ def source_or_none(file: str, function: str) -> Any:
     )
     if made is None:
         return None
-    said: list[Any] = [*made.decorator_list, made]
+    definitions: list[Any] = [*made.decorator_list, made]
     added: list[Any] = [made]
     while added:
         names = {each.id for node in added for each in ast.walk(node) if isinstance(each, ast.Name)}
@@ -56,10 +56,12 @@ def source_or_none(file: str, function: str) -> Any:
         names |= {
             each.arg for node in added for each in ast.walk(node) if isinstance(each, ast.arg)
         }
-        added = [node for node in nodes if node not in said and names & bound_by(node)]
-        said += added
+        added = [node for node in nodes if node not in definitions and names & bound_by(node)]
+        definitions += added
     lines = text.split("\n")
-    return "\n".join(line for node in said for line in lines[node.lineno - 1 : node.end_lineno])
+    return "\n".join(
+        line for node in definitions for line in lines[node.lineno - 1 : node.end_lineno]
+    )
 
 
 def bound_by(node: ast.stmt) -> set[str]:
@@ -204,9 +206,9 @@ def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -
     }
     play = kit.Play(**defaults)
     play.create("t")
-    told = described(play)
+    configs = described(play)
     assert [
-        told[name]
+        configs[name]
         for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")
     ] == [
         ("300000", 4),

@@ -79,7 +79,7 @@ def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("fields", "code"),
     [
         ({"name": "t"}, Code.TOPIC_ALREADY_EXISTS),
         ({"name": "a b"}, Code.INVALID_TOPIC_EXCEPTION),
@@ -108,13 +108,13 @@ def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
 )
 def test_topics_that_cannot_be_are_refused(
     play: "Play",
-    said: dict[str, Any],
+    fields: dict[str, Any],
     code: Code,
 ) -> None:
     play.create("t")
     play.create("t.1.x")
     before = play.call(MetadataRequest(topics=None))
-    assert created(play, **said).error_code == code
+    assert created(play, **fields).error_code == code
     assert play.call(MetadataRequest(topics=None)) == before
 
 

@@ -260,13 +260,14 @@ def what_a_classic_member_has_of_a_consumer_group() -> Any:
 def who_keeps_what_by_user_data() -> Any:
     """A was away since the first generation; B and C have what it had."""
 
-    def said(generation: int, *partitions: int) -> Subscription:
+    def subscription(generation: int, *partitions: int) -> Subscription:
         return Subscription(
             ("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation)
         )
 
     given = Sticky().assign(
-        {"t": TopicShape(2)}, {"A": said(1, 0, 1), "B": said(2, 0), "C": said(2, 1)}
+        {"t": TopicShape(2)},
+        {"A": subscription(1, 0, 1), "B": subscription(2, 0), "C": subscription(2, 1)},
     )
     return {name: share.partitions for name, share in given.items() if share.partitions}
 

@@ -125,9 +125,9 @@ def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> 
 def assignment_is_forgotten(
     group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
 ) -> Any:
-    said: Any = to_saved_member(group, remaining, protocol, topics)
-    said.assignment = b""
-    return said
+    saved: Any = to_saved_member(group, remaining, protocol, topics)
+    saved.assignment = b""
+    return saved
 
 
 def without_debts(

@@ -94,7 +94,7 @@ def waits_a_tenth(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> N
     arm(turn, kind, group, wait_ms // 10)
 
 
-def says_nothing(said: Subscription) -> bytes:
+def says_nothing(subscription: Subscription) -> bytes:
     return b"\0"
 
 
@@ -109,7 +109,7 @@ def lasts_for_ever(turn: Turn, key: tuple[str, ...]) -> None:
     return None
 
 
-def nothing_is_told(said: Subscription) -> tuple[tuple[Any, ...], int]:
+def nothing_is_told(subscription: Subscription) -> tuple[tuple[Any, ...], int]:
     return (), NO_GENERATION
 
 

@@ -125,9 +125,9 @@ def a_fetch_of_a_commit_before_the_flush() -> Any:
 
 def what_is_acknowledged_before_it_is_adopted() -> Any:
     def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
-        said = Assignment(topic_partitions=to_wire(assigned))
+        assignment = Assignment(topic_partitions=to_wire(assigned))
         return ConsumerGroupHeartbeatResponse(
-            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said
+            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=assignment
         )
 
     member = ConsumerMember(ConsumerSettings(group_id="g", member_id="m"))
@@ -181,7 +181,7 @@ def where_a_query_with_another_sink_begins() -> Any:
     there, query = Surroundings(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
     there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
     question = there.attempt(query.plan_next(EMPTY_SPAN, None))
-    there.told = WriterReport(("/lake/t",))
+    there.report = WriterReport(("/lake/t",))
     there.sees(target=held(P0_OF_T))
     try:
         return there.attempt(query.plan_next(question, None)).ranges[P0_OF_T]

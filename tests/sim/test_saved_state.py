@@ -29,14 +29,14 @@ from apportion.wire.records.groups import (
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 
 
-def said(*wishes: str, **facts: Any) -> ConsumerGroupMemberMetadataValue:
+def member_metadata(*topic_names: str, **facts: Any) -> ConsumerGroupMemberMetadataValue:
     facts = {
         "instance_id": None,
         "rack_id": None,
         "subscribed_topic_regex": "",
         "server_assignor": None,
     } | facts
-    return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
+    return ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts)
 
 
 def current(
@@ -69,8 +69,10 @@ def given_at(
 
 
 LOG = [
-    records.member_metadata("g", "a", said("foo", instance_id="i", server_assignor="range")),
-    records.member_metadata("g", "b", said("bar", "foo")),
+    records.member_metadata(
+        "g", "a", member_metadata("foo", instance_id="i", server_assignor="range")
+    ),
+    records.member_metadata("g", "b", member_metadata("bar", "foo")),
     records.group_epoch("g", 2, 7),
     records.target_assignment("g", "a", [(FOO, (0,))]),
     records.target_assignment("g", "b", [(BAR, (0,)), (FOO, (1,))]),
@@ -94,7 +96,7 @@ def test_the_whole_state_is_in_the_value() -> None:
                 metadata_hash=7,
                 members={
                     "a": member(
-                        said("foo", instance_id="i", server_assignor="range"),
+                        member_metadata("foo", instance_id="i", server_assignor="range"),
                         epoch=2,
                         previous_epoch=1,
                         state=MemberState.UNREVOKED,
@@ -103,7 +105,7 @@ def test_the_whole_state_is_in_the_value() -> None:
                         target=((FOO, 0),),
                     ),
                     "b": member(
-                        said("bar", "foo"),
+                        member_metadata("bar", "foo"),
                         epoch=2,
                         previous_epoch=1,
                         state=MemberState.STABLE,
@@ -235,13 +237,15 @@ def test_a_claim_may_be_read_whose_release_the_cleaner_took() -> None:
 
 
 def stays(
-    group_id: str, member_id: str, epoch: int, wishes: tuple[str, ...], partition: int
+    group_id: str, member_id: str, epoch: int, topic_names: tuple[str, ...], partition: int
 ) -> list[records.CoordinatorRecord]:
     """A member that says what it wants, and gets it; no two members ever have one partition."""
     place = [(BAR if member_id == "a" else FOO, (partition,))]
     return [
         records.member_metadata(
-            group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")
+            group_id,
+            member_id,
+            member_metadata(*topic_names, instance_id=f"i{partition}{member_id}"),
         ),
         records.group_epoch(group_id, epoch, epoch),
         records.target_assignment(group_id, member_id, place),

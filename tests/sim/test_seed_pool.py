@@ -113,7 +113,7 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sizes",
     [
         {"heartbeat_ms": 9_000},
         {"session_ms": 1_000},
@@ -123,14 +123,14 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
         {"workers": 0, "session_ms": 2_000},
     ],
 )
-def test_what_is_said_contradicts_no_seed(said: dict[str, int]) -> None:
+def test_what_is_said_contradicts_no_seed(sizes: dict[str, int]) -> None:
     for seed in range(200):
-        world = Draw(sizes=said).scenario(seed)
-        assert {name: getattr(world, name) for name in said} == said
+        world = Draw(sizes=sizes).scenario(seed)
+        assert {name: getattr(world, name) for name in sizes} == sizes
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sizes", "why"),
     [
         ({"delay_us": -1}, "delay_us must be a whole number from 0 to 100000, not -1."),
         ({"delay_us": 1_000_000}, "delay_us must be a whole number from 0 to 100000, not 1000000."),
@@ -145,14 +145,14 @@ def test_what_is_said_contradicts_no_seed(said: dict[str, int]) -> None:
     ],
 )
 def test_a_world_that_could_not_settle_is_refused_in_a_sentence(
-    said: dict[str, int], why: str
+    sizes: dict[str, int], why: str
 ) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
-        Draw(sizes=said).scenario(1)
+        Draw(sizes=sizes).scenario(1)
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sizes", "why"),
     [
         ({"partitions": 10_001}, "partitions must be a whole number from 1 to 10000, not 10001."),
         ({"workers": 100_000}, "workers must be a whole number from 0 to 1000, not 100000."),
@@ -162,10 +162,10 @@ def test_a_world_that_could_not_settle_is_refused_in_a_sentence(
     ],
 )
 def test_an_absurd_or_unknown_size_is_refused_in_a_sentence(
-    said: dict[str, int | str], why: str
+    sizes: dict[str, int | str], why: str
 ) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
-        Draw(sizes=said).scenario(1)
+        Draw(sizes=sizes).scenario(1)
 
 
 def test_a_fault_before_the_beginning_is_refused() -> None:

@@ -11,17 +11,17 @@ from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 
 SLICE = range(30)  # of each protocol in `make test`; more are `apportion sim --runs`
-LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
+LINE = re.compile(r"(?P<seed>\d+)(?P<options>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
 
 
 def drawn_of(line: str) -> Scenario:
     """The scenario of a line of seeds.txt."""
     found = LINE.fullmatch(line)
     assert found, f"not a line of seeds.txt: {line!r}"
-    said = dict(word.split("=") for word in found["said"].split())
-    faults = said.pop("faults", None)
+    options = dict(word.split("=") for word in found["options"].split())
+    faults = options.pop("faults", None)
     kinds = None if faults is None else () if faults == "none" else tuple(faults.split(","))
-    sizes = {name: int(value) if value.isdigit() else value for name, value in said.items()}
+    sizes = {name: int(value) if value.isdigit() else value for name, value in options.items()}
     return Draw(kinds, sizes).scenario(int(found["seed"]))
 
 

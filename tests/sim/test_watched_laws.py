@@ -55,12 +55,12 @@ def writes_beside_the_log(turn: Turn, group: ConsumerGroup, member: ConsumerGrou
 
 
 def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) -> Any:
-    told: Any = answer(verdict, settings)
+    result: Any = answer(verdict, settings)
     before = verdict.member.previous_epoch
-    told.member_epoch = (
-        before if before > 0 and verdict.group.has_converged() else told.member_epoch
+    result.member_epoch = (
+        before if before > 0 and verdict.group.has_converged() else result.member_epoch
     )
-    return told
+    return result
 
 
 def commits_what_was_before(

@@ -70,5 +70,5 @@ def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage: Stage)
     )
     log = stage.path / "one.log"
     until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])
-    (said,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
-    assert re.fullmatch(line, said), said
+    (logged,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
+    assert re.fullmatch(line, logged), logged

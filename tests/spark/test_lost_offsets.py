@@ -171,8 +171,8 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
     query.produce(place, 5)
     query.commits(place, 6)
     query.starts(place)
-    said = query.loses({place: 8})
-    assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
+    error = query.loses({place: 8})
+    assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in error
     # the evidence
     assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(
         6, FOREIGN
@@ -196,12 +196,12 @@ def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
     query.commits(new, 5)
     query.trim(new, 2)
     query.starts(old, new)
-    said = query.loses({new: 8})
+    error = query.loses({new: 8})
     assert (
         "the sink has nothing of it, but the batch starts at 5, which did not come from the sink"
-        in said
+        in error
     )
-    assert "it goes back to 2" in said
+    assert "it goes back to 2" in error
     query.starts(old, new, **way_on)
     query.runs_until({new: 8})
     assert query.offsets(new) == [2, 3, 4, 5, 6, 7] if "rewind" in way_on else [5, 6, 7]
@@ -255,13 +255,13 @@ def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may
     query.produce(place, 9)
     query.commits(place, 7, metadata)
     query.starts(place)
-    said = query.loses({place: 13})
+    error = query.loses({place: 13})
     assert (
         f"Something else has committed in group {query.group}, past what {query.path} "
-        f"holds: {who}; or this writer was" in said
+        f"holds: {who}; or this writer was" in error
     )
-    assert "or the table was restored to an earlier version" in said
-    assert "The records are still in the topic" in said
+    assert "or the table was restored to an earlier version" in error
+    assert "The records are still in the topic" in error
 
 
 def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(query: Query) -> None:
@@ -294,11 +294,11 @@ def test_skipped_records_that_still_exist_are_read_as_the_error_message_says(
     query.commits(place, 15)
     query.trim(place, 7)
     query.starts(place)
-    said = query.loses({place: 20})
-    assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in said
+    error = query.loses({place: 20})
+    assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in error
     assert (
         "delta.Writer(..., rewind=True, fail_on_data_loss=False) and the source's option "
-        "failOnDataLoss=false" in said
+        "failOnDataLoss=false" in error
     )
     query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
     query.runs_until({place: 20})

@@ -53,10 +53,10 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_first_query_goe
         stage.partitions, claimed
     )
     other = stage.path / "other"
-    said = refusal(writing(delta.Writer(str(other)), "checkpoint-of-another"))
-    assert f"group {stage.group}: it belongs to the sink {stage.table}, " in said
-    assert f"this query writes to {other}: " in said
-    assert "Give this query a group of its own (kafka.group.id)" in said
+    error = refusal(writing(delta.Writer(str(other)), "checkpoint-of-another"))
+    assert f"group {stage.group}: it belongs to the sink {stage.table}, " in error
+    assert f"this query writes to {other}: " in error
+    assert "Give this query a group of its own (kafka.group.id)" in error
     with (
         Consumer(stage.bootstrap, stage.group, topics=stage.topic, auto_commit=True) as consumer,
         pytest.raises(
@@ -72,10 +72,10 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_first_query_goe
     innocent.stop()
     stage.produce(4)
     # the checkpoint of the first, and another table
-    said = refusal(writing(delta.Writer(str(other))))
+    error = refusal(writing(delta.Writer(str(other))))
     assert (
         f"this checkpoint belongs to a query that writes to {stage.table}, and now it is "
-        f"to write to {other}" in said
+        f"to write to {other}" in error
     )
 
 
@@ -90,14 +90,14 @@ def test_with_rewind_the_checkpoint_writes_records_that_a_foreign_commit_skipped
     stage.produce(40)
     # as a foreign client would
     stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 15))
-    said = refusal(writing(delta.Writer(str(stage.table))))
-    assert "the sink has everything below offset 10, but the batch starts at 15: 5 lost" in said
+    error = refusal(writing(delta.Writer(str(stage.table))))
+    assert "the sink has everything below offset 10, but the batch starts at 15: 5 lost" in error
     assert (
         f"Something else has committed in group {stage.group}, past what {stage.table} holds"
-        in said
+        in error
     )
-    assert "The records are still in the topic" in said
-    assert "delta.Writer(..., rewind=True)" in said
+    assert "The records are still in the topic" in error
+    assert "delta.Writer(..., rewind=True)" in error
     writing(delta.Writer(str(stage.table), rewind=True))
     until(lambda: stage.total_committed() == 80, 180, "the group's offsets")
     stage.produce(40)
@@ -111,19 +111,19 @@ def test_with_adopt_a_refused_query_and_a_moved_table_go_on_with_their_checkpoin
     stage.produce(40)
     # as a consumer of before would
     stage.cluster.commit(stage.group, dict.fromkeys(stage.partitions, 5))
-    said = refusal(writing(delta.Writer(str(stage.table))))
-    assert f"that did not come from {stage.table}" in said
-    assert "start again, with the same checkpoint and delta.Writer(..., adopt=True)" in said
+    error = refusal(writing(delta.Writer(str(stage.table))))
+    assert f"that did not come from {stage.table}" in error
+    assert "start again, with the same checkpoint and delta.Writer(..., adopt=True)" in error
     adopting = writing(delta.Writer(str(stage.table), adopt=True))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
     adopting.stop()
     until(lambda: not stage.owners(), what="the group without members")
     stage.produce(40)
     stage.table = stage.table.rename(stage.path / "moved")
-    said = refusal(writing(delta.Writer(str(stage.table))))
+    error = refusal(writing(delta.Writer(str(stage.table))))
     assert (
         "or, if the table was moved, stop all members of the group and start again, with "
-        "the same checkpoint" in said
+        "the same checkpoint" in error
     )
     writing(delta.Writer(str(stage.table), adopt=True))
     until(lambda: stage.total_committed() == 80, 180, "the group's offsets")

@@ -42,7 +42,7 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"kafka.group.id": ""}, "option kafka.group.id is missing"),
         ({"subscribe": " "}, "option subscribe is missing"),
@@ -85,11 +85,11 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
     ],
 )
 def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
-    change: dict[str, str], said: str
+    change: dict[str, str], message: str
 ) -> None:
     with pytest.raises(OptionError) as error:
         SourceOptions.parse({**GOOD, **change})
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

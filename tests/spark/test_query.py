@@ -151,8 +151,8 @@ def test_two_sources_of_one_topic_are_refused(
     stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
     stage.produce(40)
-    said = ended(started(source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))))
-    assert f"two sources of this query read topic {stage.topic}" in said
+    error = ended(started(source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))))
+    assert f"two sources of this query read topic {stage.topic}" in error
 
 
 @pytest.mark.parametrize(
@@ -178,11 +178,11 @@ def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
         stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
     )
     query = writer.option("checkpointLocation", str(stage.path / "checkpoint")).start()
-    said = ended(query)
-    assert "this query keeps state" in said
-    assert "A group with one member is no way out" in said
-    assert "format('kafka'), which joins no group" in said
-    assert operator in said
+    error = ended(query)
+    assert "this query keeps state" in error
+    assert "A group with one member is no way out" in error
+    assert "format('kafka'), which joins no group" in error
+    assert operator in error
     assert stage.rows() == []
 
 
@@ -228,17 +228,17 @@ def test_the_writer_refuses_a_query_that_dropped_the_offset(
     stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
     stage.produce(4)
-    said = ended(started(source().select("topic", "partition", "value")))
-    assert "needs the source's columns topic, partition and offset" in said
-    assert "dropped offset" in said
+    error = ended(started(source().select("topic", "partition", "value")))
+    assert "needs the source's columns topic, partition and offset" in error
+    assert "dropped offset" in error
 
 
 def test_the_writer_refuses_rows_whose_offset_was_changed(
     stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
     stage.produce(4)
-    said = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
-    assert "Keep the source's columns topic, partition and offset unchanged" in said
+    error = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
+    assert "Keep the source's columns topic, partition and offset unchanged" in error
     assert stage.rows() == []
 
 
@@ -252,10 +252,10 @@ def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(
         writer(frame.where("offset % 2 = 0"), number)
         writer(frame.where("offset % 2 = 1"), number)
 
-    said = ended(started(source(), halves, "checkpoint"))
+    error = ended(started(source(), halves, "checkpoint"))
     assert (
         f"the writer to {stage.table} was called a second time for batch 0: the rows of "
-        "this call would not be written" in said
+        "this call would not be written" in error
     )
     assert stage.rows() == []  # the first batch only asks the writers
     rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
@@ -303,10 +303,10 @@ def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets
     until(lambda: stage.total_committed() == 40, what="the group's offsets")
     stage.cluster.delete_topic(stage.topic)
     stage.cluster.create_topic(stage.topic, 4)
-    said = ended(query)
-    assert f"topic {stage.topic} (id " in said
-    assert f"{stage.topic}-0 from offset 10" in said
-    assert "Set failOnDataLoss to false" in said
+    error = ended(query)
+    assert f"topic {stage.topic} (id " in error
+    assert f"{stage.topic}-0 from offset 10" in error
+    assert "Set failOnDataLoss to false" in error
 
 
 def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(

@@ -118,8 +118,8 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(
     assert session.read.parquet(str(out)).count() == 20
     session.stop()
     assert run(SimOptions(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said == f"apportion sim: --out {out} is there already: name a directory that is not."
+    message = capsys.readouterr().err.strip().splitlines()[-1]
+    assert message == f"apportion sim: --out {out} is there already: name a directory that is not."
 
 
 def test_the_command_says_as_json_what_a_fleet_of_processes_says(

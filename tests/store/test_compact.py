@@ -103,7 +103,7 @@ def add(log: Log, records: list[tuple[bytes, bytes | None]], time_ms: int = 5) -
     log.append(batch, last_offset=log.next_offset + len(records) - 1, max_timestamp_ms=time_ms)
 
 
-def told(log: Log) -> list[Record]:
+def all_records(log: Log) -> list[Record]:
     """All records of a log."""
     return [record for batch in log.batches(0) for record in decode_batch(batch)]
 
@@ -172,16 +172,16 @@ def test_of_each_key_the_last_record_stays_where_it_was(
 ) -> None:
     disk = MemoryDisk()
     log = filled(disk, story)
-    before, end = told(log), log.next_offset
+    before, end = all_records(log), log.next_offset
     closed = log.closed_segments(end)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "BATCH_BYTES", batch_bytes)
         clean(disk, log, end, since_ms)
     expected = left_of(before, closed[-1].next_offset, since_ms) if closed else before
-    assert told(log) == expected
-    assert state(told(log)) == state(before)
+    assert all_records(log) == expected
+    assert state(all_records(log)) == state(before)
     assert (log.start_offset, log.next_offset) == (0, end)
-    assert told(Log.open(disk.crash(), HERE, LAYOUT)) == expected
+    assert all_records(Log.open(disk.crash(), HERE, LAYOUT)) == expected
     for offset in range(end):  # a reader may begin anywhere, and nothing is given to it twice
         seen, at = [], offset
         while batch := bytes(log.read(at, 1, end)):
@@ -210,7 +210,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     disk = Cut(whole.crash(100_000))
     log = Log.open(disk, HERE, LAYOUT)
     disk.sync(log.unsynced_paths())
-    end, wanted = log.next_offset, state(told(log))
+    end, wanted = log.next_offset, state(all_records(log))
     disk.left = at
     with suppress(Dead):
         clean(disk, log, end, since_ms)
@@ -218,7 +218,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     # and what a start leaves is found by the next one, though nothing was synced in between
     for _ in range(2):
         log = Log.open(found, HERE, LAYOUT)
-        assert (log.start_offset, log.next_offset, state(told(log))) == (0, end, wanted)
+        assert (log.start_offset, log.next_offset, state(all_records(log))) == (0, end, wanted)
     found.sync(log.unsynced_paths())
     log.delete_leftovers()
     for _ in range(6):
@@ -226,7 +226,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     found.sync(log.unsynced_paths())
     clean(found, log, log.next_offset, since_ms)
     log = Log.open(found.crash(), HERE, LAYOUT)
-    assert (log.next_offset, state(told(log))) == (end + 6, wanted | {b"new": bytes(150)})
+    assert (log.next_offset, state(all_records(log))) == (end + 6, wanted | {b"new": bytes(150)})
     assert not any(name.endswith(".cleaned") for name in files(found))
     assert not log.has_leftovers
 
@@ -242,9 +242,9 @@ def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new() -> None:
     disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
     assert log.next_offset == end + 20
-    new = [record for record in told(log) if record.timestamp_ms == 77]
+    new = [record for record in all_records(log) if record.timestamp_ms == 77]
     assert [record.offset for record in new] == list(range(end, end + 20))
-    assert told(Log.open(disk.crash(), HERE, LAYOUT)) == told(log)
+    assert all_records(Log.open(disk.crash(), HERE, LAYOUT)) == all_records(log)
 
 
 def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() -> None:
@@ -252,13 +252,13 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() ->
     log = filled(disk, [[(b"a", bytes(200))], [(b"a", None)], *[[(b"b", bytes(200))]] * 5])
     clean(disk, log, log.next_offset, since_ms=1)
     tombstone = Record(1, 1, b"a", None)
-    assert told(log)[0] == tombstone
+    assert all_records(log)[0] == tombstone
     for _ in range(5):
         add(log, [(b"c", bytes(200))], 50)
     disk.sync(log.unsynced_paths())
     clean(disk, log, log.next_offset, since_ms=2)
-    assert tombstone not in told(log)
-    assert [record.key for record in told(log)].count(b"a") == 0
+    assert tombstone not in all_records(log)
+    assert [record.key for record in all_records(log)].count(b"a") == 0
 
 
 def test_a_batch_covers_no_more_offsets_than_the_format_can_count(
@@ -288,7 +288,7 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(
     assert [
         (each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)
     ] == [(0, 0), (1, 1)]
-    assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
+    assert [record.offset for record in all_records(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
 
 
 def test_only_what_is_dirty_makes_a_cleaning_worth_while() -> None:
@@ -344,25 +344,25 @@ def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(
     monkeypatch.setattr(compact, "MAX_KEYS", 3)
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
-    end, before = log.next_offset, told(log)
+    end, before = log.next_offset, all_records(log)
     first, last = log.closed_segments(end)[0], log.closed_segments(end)[-1]
     clean(disk, log, end)
     ends = [segment.next_offset for segment in log.closed_segments(end)]
     assert first.next_offset <= ends[0] < last.next_offset == ends[-1]
-    assert told(log) == left_of(before, ends[0], 0)
+    assert all_records(log) == left_of(before, ends[0], 0)
 
 
 def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
-    before, names = told(log), files(disk)
+    before, names = all_records(log), files(disk)
     disk.free_bytes = 300
     with pytest.raises(DiskError, match="no space left"):
         clean(disk, log, log.next_offset)
-    assert (told(log), files(disk)) == (before, names)
+    assert (all_records(log), files(disk)) == (before, names)
     disk.free_bytes = None
     clean(disk, log, log.next_offset)
-    assert state(told(log)) == state(before)
+    assert state(all_records(log)) == state(before)
 
 
 def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
@@ -375,23 +375,23 @@ def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
     add(log, [(b"a", bytes(400))])
     add(log, [(b"a", bytes(400))])
     disk.sync(log.unsynced_paths())
-    before = told(log)
+    before = all_records(log)
     with pytest.raises(Damaged, match="transaction"):
         clean(disk, log, log.next_offset)
-    assert told(log) == before
+    assert all_records(log) == before
 
 
 def test_a_real_disk_gives_back_the_room_and_views_stay_what_they_were(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=3)
     story = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
     log = filled(disk, story, LogSettings(segment_bytes=3000, growth_bytes=256))
-    before, old = told(log), log.read(0, 1 << 20, log.next_offset)
+    before, old = all_records(log), log.read(0, 1 << 20, log.next_offset)
     copy = bytes(old)
     clean(disk, log, log.next_offset)
     assert bytes(old) == copy
-    assert state(told(log)) == state(before)
+    assert state(all_records(log)) == state(before)
     assert len(files(disk)) == 3  # the clean segment, its seal, and the one that is written
     assert sum(file.stat().st_size for file in (tmp_path / HERE).iterdir()) < 8000
     disk.close()
     again = Log.open(RealDisk(tmp_path), HERE, LogSettings(segment_bytes=3000))
-    assert told(again) == told(log)
+    assert all_records(again) == all_records(log)

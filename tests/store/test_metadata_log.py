@@ -24,9 +24,9 @@ def topic_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def act(catalog: Any, number: int, wish: tuple[str, str, int]) -> None:
+def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
     """One change that fits the catalog as it is."""
-    what, name, count = wish
+    what, name, count = change
     if what == "ids":
         catalog.claim_producer_ids(count)
     elif what == "cluster":
@@ -43,18 +43,20 @@ def act(catalog: Any, number: int, wish: tuple[str, str, int]) -> None:
         catalog.add_partitions(name, catalog.topics.named(name).partitions + count)
 
 
-wishes = st.tuples(
+changes = st.tuples(
     st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9)
 )
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(wishes, max_size=20))
-def test_replaying_the_file_gives_the_live_catalog(story: list[tuple[str, str, int]]) -> None:
+@given(st.lists(changes, max_size=20))
+def test_replaying_the_file_gives_the_live_catalog(
+    changes_made: list[tuple[str, str, int]],
+) -> None:
     disk = MemoryDisk()
     live = MetadataLog.open(disk)
-    for number, wish in enumerate(story):
-        act(live, number, wish)
+    for number, change in enumerate(changes_made):
+        act(live, number, change)
         disk.sync(live.unsynced_paths())
         assert state(MetadataLog.open(disk.crash())) == state(live)
     again = MetadataLog.open(disk)

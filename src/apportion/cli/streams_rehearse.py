@@ -46,7 +46,7 @@ class RehearseOptions(NamedTuple):
 
 
 def run(options: RehearseOptions) -> int:
-    """Run the command; return its exit code."""
+    """Run the command `apportion streams rehearse`; return its exit code."""
     try:
         code = _run(options)
         sys.stdout.flush()
@@ -191,7 +191,7 @@ def _show(rehearsed: RehearsalResult) -> None:
 
 
 def describe_upgrade(upgrade: UpgradePath) -> str:
-    """Return the number of rolling bounces, and why, as a sentence."""
+    """Return the number of a Streams upgrade's rolling bounces, and why, as a sentence."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
     bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
@@ -232,9 +232,9 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 
 
 def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """Return the result of the rehearsal in sentences."""
+    """Return the result of `streams rehearse` in sentences."""
     rehearsal = rehearsed.rehearsal
-    # What was played may be forced with --bounces; the advice is always the path that is needed.
+    # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:
@@ -264,7 +264,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
-    """Return the rehearsal as JSON; no figure in it comes from a real clock."""
+    """Return the rehearsed upgrade as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {
@@ -306,7 +306,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    """Return one step of a rolling bounce for --json."""
+    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

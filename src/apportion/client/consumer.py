@@ -297,13 +297,13 @@ class Consumer:
         self._membership.adopt(view.incarnation, self._adopted)
 
     def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> None:
-        """Set the positions of partitions that were assigned, and call `on_assigned`."""
+        """Set the positions of newly assigned partitions, and call `on_assigned`."""
         # Fetched as this member at its epoch, and only now: before the assignment the last owner
         # may still commit.
         stored = self._claims.check(self._membership, self._incarnation, (), added)
         without = [each for each in added if stored[each].offset is None]
         starts = {each: offset for each in added if (offset := stored[each].offset) is not None}
-        # What the group has already need not be committed again by the next automatic commit.
+        # The group has these already: the next automatic commit need not commit them again.
         self._committed |= starts
         resets = self._fetcher.starting_offsets(without, "the group has no committed offset for it")
         self._positions.update(starts | resets)

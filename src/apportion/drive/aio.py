@@ -47,6 +47,7 @@ class LoopDriver:
         broken: Callable[[Exception], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """Keep the machine and its callbacks, for a server's asyncio loop."""
         self._machine = machine
         self._sync = sync
         self._carry_out = carry_out

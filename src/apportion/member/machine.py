@@ -48,6 +48,7 @@ class MemberMachine(ABC, Generic[S]):
     """state -> states that may follow, the table of the protocol"""
 
     def __init__(self, settings: S) -> None:
+        """Begin outside the group, without topics or a known coordinator."""
         self.settings = settings
         self.state = MembershipState.UNSUBSCRIBED
         self._error: Failed | None = None

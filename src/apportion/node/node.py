@@ -2,8 +2,8 @@
 
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
-flush if anything was written. A reply leaves when everything it tells of is on the disk. What
-happens when a step fails is explained in `unit_of_work.py`. The node knows no sockets, clocks or
+flush if anything was written. A reply leaves when everything it tells of is on the disk.
+`unit_of_work.py` explains what happens when a step fails. The node knows no sockets, clocks or
 threads.
 """
 
@@ -223,7 +223,7 @@ class Node:
         return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
-        """Answer the request with `code`, and forget it everywhere.
+        """Answer a request of a failed step with `code`, and forget it everywhere.
 
         A part of a split request fails the whole request.
         """

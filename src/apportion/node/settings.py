@@ -197,7 +197,7 @@ class BrokerSettings:
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
-            # Kafka refuses 0, too: every closed segment would be deleted at once.
+            # Kafka refuses 0, too: each check would delete all records.
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:

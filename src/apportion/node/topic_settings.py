@@ -9,8 +9,7 @@ from re import fullmatch
 from apportion.errors import Code, Refused
 from apportion.settings import nearest_or_none
 
-# What Kafka would refuse is refused here, too: a program that creates its topics here must be able
-# to do so there.
+# Kafka's bounds, so that a program that creates its topics here is able to do so there.
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
     "delete.retention.ms": 0,
     "file.delete.delay.ms": 0,
@@ -142,6 +141,7 @@ def config_type(name: str) -> int:
 
 
 def _is_ratio(text: str) -> bool:
+    """Return whether a topic setting, such as min.cleanable.dirty.ratio, is from 0 to 1."""
     try:
         return 0 <= float(text) <= 1
     except ValueError:

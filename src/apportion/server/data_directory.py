@@ -24,7 +24,7 @@ def refuse_foreign_directory(directory: Path) -> None:
     Kafka has one in its log directories.
     """
     names: list[str] = []
-    # What is no directory, or may not be read, is refused with the reason when the broker opens it.
+    # The broker refuses a path that is no directory, or may not be read, when it opens it.
     with suppress(OSError):
         names = sorted(path.name for path in directory.iterdir())
     if TOPICS in names or metadata_log.PATH in names:

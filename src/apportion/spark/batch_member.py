@@ -6,7 +6,7 @@ reported. The heartbeat thread of the membership receives a new target assignmen
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
-What is decided here is when an error ends the query; `retry_limits.py` has the times. No record is
+This module decides when an error ends the query; `retry_limits.py` has the times. No record is
 read here.
 """
 

@@ -1,7 +1,7 @@
 """The log of one partition: segments of record batches, appended at the end.
 
-It can be read from any offset. A log knows offsets and bytes. What is durable, who may see it and
-which offsets a batch gets is decided by the node.
+It can be read from any offset. A log knows offsets and bytes. The node decides which of them
+are durable, who may see them and which offsets a batch gets.
 """
 
 from bisect import bisect_right
@@ -77,7 +77,7 @@ class Log:
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
         """Return the log in `directory`, or an empty one, without what a crash left half written.
 
-        What it holds then is readable but not yet known to be durable, nor is what was cut off gone
+        Its records are readable then but not yet known to be durable, nor is a cut-off tail gone
         for ever: sync `unsynced_paths` before the first append, and before anything is shown.
         Errors: Damaged, DiskError.
         """
@@ -215,7 +215,7 @@ class Log:
     def delete_before(self, start_offset: int) -> None:
         """Delete the segments below `start_offset`, which must be durable as the log start offset.
 
-        The active segment stays. What the disk refuses to delete is tried again by a later call.
+        The active segment stays. A later call tries again what the disk refuses to delete.
         """
         if not self._starts:
             return

@@ -2,7 +2,7 @@
 
 Problem. After a loss of power a log directory may hold a torn batch at the end, zeros of
 preallocated space, segments that a cleaning replaced but had no time to delete, and a half-written
-cleaned segment. What was durable must be found again, and nothing else may be shown.
+cleaned segment. All durable records must be found again, and nothing else may be shown.
 
 Method, one pass over the files in order of their base offsets (the names):
 1. A `.cleaned` file never took its place: delete it.

@@ -1,7 +1,7 @@
 """A real Apache Kafka for tests and the demo: one process in KRaft combined mode, on free ports.
 
 The jars come from Maven, by a pom that the caller names; Kafka's own tool formats the storage; the
-process is `kafka.Kafka`. What is decided here is how a throw-away broker is configured and started.
+process is `kafka.Kafka`. This module configures and starts a throw-away broker.
 """
 
 import os
@@ -107,6 +107,7 @@ class RealKafka:
     def __init__(
         self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
     ) -> None:
+        """Keep the settings; `start` starts Kafka."""
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)
@@ -132,7 +133,7 @@ class RealKafka:
         return self.directory / "kafka.log"
 
     def start(self) -> None:
-        """Start the broker and wait until it answers on `bootstrap`.
+        """Start Apache Kafka and wait until it answers on `bootstrap`.
 
         The first start formats the storage and picks the ports; a later one keeps both.
         """
@@ -155,7 +156,7 @@ class RealKafka:
             raise
 
     def kill(self) -> None:
-        """Kill the broker's process group with SIGKILL; does nothing if it is not running."""
+        """Kill Kafka's process group with SIGKILL; does nothing if it is not running."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -209,7 +210,7 @@ class RealKafka:
             )
 
     def _wait_for_answer(self, timeout_s: float) -> None:
-        """Wait until the broker answers a request: then it is unfenced and serves all others.
+        """Wait until Kafka answers a request: then it is unfenced and serves all others.
 
         Raises KafkaMissing if it ends before, or at the timeout.
         """

@@ -181,7 +181,8 @@ def _lz4(view: memoryview) -> bytes:
         block = bytes(
             cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False)
         )
-        # What does not become smaller is stored as it is; the highest bit of its length says so.
+        # A block that does not become smaller is stored as it is; the highest bit of its length
+        # says so.
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:

@@ -15,16 +15,16 @@ INCREMENTAL = ("cooperative-sticky", "consumer")
 class Client:
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
-        self.wish, self.share = wish, share
+    def __init__(self, options: dict[str, Any], share: "Share") -> None:
+        self.options, self.share = options, share
         self.consumer: Any = None
 
     def produce(self, partitions: list[int]) -> list[tuple[int, int]]:
         sent: list[Any] = []
-        producer = Producer({"bootstrap.servers": self.wish["bootstrap"]})
+        producer = Producer({"bootstrap.servers": self.options["bootstrap"]})
         for partition in partitions:
             producer.produce(
-                self.wish["topic"],
+                self.options["topic"],
                 b"x",
                 partition=partition,
                 on_delivery=lambda error, message: sent.append(
@@ -36,33 +36,35 @@ class Client:
 
     def join(self) -> None:
         config = {
-            "bootstrap.servers": self.wish["bootstrap"],
-            "group.id": self.wish["group"],
-            "client.id": self.wish["name"],
+            "bootstrap.servers": self.options["bootstrap"],
+            "group.id": self.options["group"],
+            "client.id": self.options["name"],
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
-        if self.wish["instance"]:
-            config["group.instance.id"] = self.wish["instance"]
-        if self.wish["strategy"] == "consumer":
+        if self.options["instance"]:
+            config["group.instance.id"] = self.options["instance"]
+        if self.options["strategy"] == "consumer":
             config["group.protocol"] = "consumer"
         else:
-            config["partition.assignment.strategy"] = self.wish["strategy"]
-            config["session.timeout.ms"] = self.wish["session_ms"]
-            config["heartbeat.interval.ms"] = self.wish["heartbeat_ms"]
+            config["partition.assignment.strategy"] = self.options["strategy"]
+            config["session.timeout.ms"] = self.options["session_ms"]
+            config["heartbeat.interval.ms"] = self.options["heartbeat_ms"]
         self.consumer = Consumer(config)
         self.consumer.subscribe(
-            [self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked
+            [self.options["topic"]], on_assign=self.assigned, on_revoke=self.revoked
         )
 
     def assigned(self, consumer: Any, places: Any) -> None:
-        (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(
-            places
-        )
+        (
+            consumer.incremental_assign
+            if self.options["strategy"] in INCREMENTAL
+            else consumer.assign
+        )(places)
         self.share.given(place.partition for place in places)
 
     def revoked(self, consumer: Any, places: Any) -> None:
-        if self.wish["strategy"] in INCREMENTAL:
+        if self.options["strategy"] in INCREMENTAL:
             consumer.incremental_unassign(places)
         else:
             consumer.unassign()
@@ -75,7 +77,7 @@ class Client:
 
     def commit(self, places: dict[int, int]) -> None:
         offsets = [
-            TopicPartition(self.wish["topic"], partition, offset)
+            TopicPartition(self.options["topic"], partition, offset)
             for partition, offset in places.items()
         ]
         done = self.consumer.commit(offsets=offsets, asynchronous=False)

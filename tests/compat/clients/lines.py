@@ -64,7 +64,7 @@ def listen(orders: SimpleQueue[dict[str, Any]]) -> None:
 
 
 def play(kind: Callable[[dict[str, Any], Share], Any]) -> None:
-    """The client `kind(wish, share)` has done what it was told, up to its leave; the wish is the
+    """Run the client `kind(options, share)` up to its leave; the options are JSON, the
     program's argument.
 
     It has produce(partitions) -> places, join(), read() -> places, commit({partition: next offset})

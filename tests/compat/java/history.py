@@ -44,7 +44,7 @@ class Actor:
         assert failures == [] or self._may_fail, f"{self.name} failed: {failures}"
         return self._events + self._crash
 
-    def told(self, *kinds: str) -> list[dict[str, Any]]:
+    def events_of(self, *kinds: str) -> list[dict[str, Any]]:
         """The events of these kinds."""
         return [each for each in self.events if each["event"] in kinds]
 
@@ -64,20 +64,22 @@ class Actor:
     def records(self) -> list[tuple[str, int, int]]:
         """What it has read or produced, in order."""
         return [
-            tuple(record) for each in self.told("read", "produced") for record in each["records"]
+            tuple(record)
+            for each in self.events_of("read", "produced")
+            for record in each["records"]
         ]
 
     def leave(self) -> Self:
         """It has closed itself in order, if it had not before."""
         self._ask_to_leave()
-        until(lambda: self.told("closed"), f"{self.name} has closed")
+        until(lambda: self.events_of("closed"), f"{self.name} has closed")
         return self
 
     def fails(self) -> Any:
         """It has ended with an error, which is given."""
         self._may_fail = True
-        until(lambda: self.told("failed"), f"{self.name} has failed")
-        return self.told("failed")[0]["why"]
+        until(lambda: self.events_of("failed"), f"{self.name} has failed")
+        return self.events_of("failed")[0]["why"]
 
     def crashed(self) -> None:
         """Its process was killed just now."""

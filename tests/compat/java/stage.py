@@ -37,7 +37,7 @@ class Stage:
         """Java's producer has sent so many records more."""
         name = f"{self.group} writer {len(self.sent)}"
         writer = self._resident.produce(name, self._bootstrap, self.topic, count)
-        until(lambda: writer.told("closed"), "the producer is done")
+        until(lambda: writer.events_of("closed"), "the producer is done")
         assert len(writer.records) == count
         self.sent += writer.records
 
@@ -52,7 +52,7 @@ class Stage:
         admin = self._resident.remove(
             f"{self.group} remover of {instance}", self._bootstrap, self.group, instance
         )
-        until(lambda: admin.told("closed"), f"{instance} is removed")
+        until(lambda: admin.events_of("closed"), f"{instance} is removed")
 
     def grow(self, partitions: int) -> None:
         """The topic has so many partitions."""

@@ -20,7 +20,7 @@ from tests.compat.java.history import Actor
 SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
 
 
-class Told:
+class EventLog:
     """The lines of one member, and whether it shall end."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -56,22 +56,22 @@ class Told:
 
 def joined(work: Callable[..., None], name: str, directory: Path, *arguments: str) -> Actor:
     """An Actor whose thread does `work(told, *arguments)`."""
-    told = Told(name, directory / f"{name}.jsonl")
+    events = EventLog(name, directory / f"{name}.jsonl")
 
     def run() -> None:
         try:
-            work(told, *arguments)
-            told.say("closed")
+            work(events, *arguments)
+            events.say("closed")
         except Exception as problem:
-            told.say("failed", why=repr(problem))
+            events.say("failed", why=repr(problem))
         finally:
-            told.close()
+            events.close()
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return Actor(name, directory / f"{name}.jsonl", told.stop.set)
+    return Actor(name, directory / f"{name}.jsonl", events.stop.set)
 
 
-def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str) -> None:
+def librdkafka(events: EventLog, bootstrap: str, group: str, topic: str, protocol: str) -> None:
     """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and
     before it gives anything up.
     """
@@ -84,7 +84,7 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "client.id": told.name,
+            "client.id": events.name,
             "group.protocol": protocol,
             **(classic if protocol == "classic" else {}),
             "topic.metadata.refresh.interval.ms": METADATA_MS,
@@ -103,16 +103,16 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
             try:
                 consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException as refused:
-                told.say("refused", why=str(refused))
+                events.say("refused", why=str(refused))
             else:
-                told.say(
+                events.say(
                     "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
                 )
                 uncommitted.clear()
 
     def assigned(consumer: Any, places: list[Any]) -> None:
         consumer.incremental_assign(places)
-        told.given([f"{each.topic}-{each.partition}" for each in places])
+        events.given([f"{each.topic}-{each.partition}" for each in places])
 
     def given_up(event: str) -> Callable[..., None]:
         def give_up(consumer: Any, places: list[Any]) -> None:
@@ -120,7 +120,7 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
                 commit()
             for each in places:
                 uncommitted.pop((each.topic, each.partition), None)
-            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in places])
             consumer.incremental_unassign(places)
 
         return give_up
@@ -128,16 +128,20 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
     consumer.subscribe(
         [topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost")
     )
-    while not told.stop.is_set():
+    while not events.stop.is_set():
         messages: list[Any] = [each for each in consumer.consume(500, 0.05) if each.error() is None]
-        told.read([(each.topic(), each.partition(), each.offset()) for each in messages])
+        events.read([(each.topic(), each.partition(), each.offset()) for each in messages])
         uncommitted |= {(each.topic(), each.partition()): each.offset() + 1 for each in messages}
         commit()
     consumer.close()
 
 
 def ours(
-    told: Told, bootstrap: str, group: str, topic: str, protocol: Literal["classic", "consumer"]
+    events: EventLog,
+    bootstrap: str,
+    group: str,
+    topic: str,
+    protocol: Literal["classic", "consumer"],
 ) -> None:
     """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka`
     does.
@@ -157,9 +161,9 @@ def ours(
                     {TopicPartition(*place): offset for place, offset in uncommitted.items()}
                 )
             except Refused as refused:
-                told.say("refused", why=str(refused))
+                events.say("refused", why=str(refused))
             else:
-                told.say(
+                events.say(
                     "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
                 )
                 uncommitted.clear()
@@ -170,7 +174,7 @@ def ours(
                 commit()
             for each in places:
                 uncommitted.pop(tuple(each), None)
-            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in places])
 
         return give_up
 
@@ -178,19 +182,19 @@ def ours(
         bootstrap,
         group,
         topics=[topic],
-        client_id=told.name,
+        client_id=events.name,
         group_protocol=protocol,
         **(classic if protocol == "classic" else {}),
         auto_offset_reset="earliest",
-        on_assigned=lambda places: told.given(
+        on_assigned=lambda places: events.given(
             [f"{each.topic}-{each.partition}" for each in places]
         ),
         on_revoked=given_up("revoked"),
         on_lost=given_up("lost"),
     )
-    while not told.stop.is_set():
+    while not events.stop.is_set():
         records = consumer.poll(timeout_ms=50)
-        told.read([(each.topic, each.partition, each.offset) for each in records])
+        events.read([(each.topic, each.partition, each.offset) for each in records])
         uncommitted |= {(each.topic, each.partition): each.offset + 1 for each in records}
         commit()
     consumer.close()

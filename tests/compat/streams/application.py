@@ -127,8 +127,10 @@ class Application:
             )
 
         def shown() -> str:
-            told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
-            return "\n".join([*told, f"the leader's word: {instances[0].report()}"])
+            states = [
+                f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances
+            ]
+            return "\n".join([*states, f"the leader's word: {instances[0].report()}"])
 
         return until(
             shared,
@@ -203,11 +205,11 @@ class Application:
             f"{self.group} is stable",
         )
         found = {}
-        said: Any
+        subscription: Any
         for member in asked[-1].members:
-            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
+            subscription, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
             name = member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]
-            found[name] = int.from_bytes(said.user_data[:4], "big")
+            found[name] = int.from_bytes(subscription.user_data[:4], "big")
         return found
 
     def _described(self) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.compat.streams.wire import Said
+from tests.compat.streams.wire import Call
 
 LOST_PLACE = {"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"}
 """The answers at which a member gives everything up without a commit and joins anew."""
@@ -50,9 +50,9 @@ def replays_of(instances: Sequence[Any]) -> list[Replay]:
     takes = defaultdict(list)
     for each in instances:
         group, name, _ = each.name.split(" ")
-        for told in each.told("took"):
-            take = Take(told["at"] / 1000, told["offset"], f"{group}-{name}-")
-            takes[told["topic"], told["partition"]].append(take)
+        for taken in each.events_of("took"):
+            take = Take(taken["at"] / 1000, taken["offset"], f"{group}-{name}-")
+            takes[taken["topic"], taken["partition"]].append(take)
     found = [
         replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)
     ]
@@ -79,26 +79,26 @@ def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
         yield replay
 
 
-def commits_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
+def commits_of(calls: list[Call], place: tuple[str, int]) -> list[Call]:
     """Return the commits of that partition that were stored, or may have been as nobody was told,
     in order of their answers.
     """
-    mine = [each for each in said if each.api == "OffsetCommit" and place in each.asked["offsets"]]
+    mine = [each for each in calls if each.api == "OffsetCommit" and place in each.asked["offsets"]]
     return [
         each for each in mine if each.answer is None or each.answer["by_place"][place] == "NONE"
     ]
 
 
-def fetches_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
+def fetches_of(calls: list[Call], place: tuple[str, int]) -> list[Call]:
     """Return the answers that say what is committed for that partition, in order."""
     return [
         each
-        for each in said
+        for each in calls
         if each.api == "OffsetFetch" and each.answer is not None and place in each.answer["offsets"]
     ]
 
 
-def lost_commits(said: list[Said]) -> list[str]:
+def lost_commits(calls: list[Call]) -> list[str]:
     """Return in words each answer of OffsetFetch that does not have the newest commit that had been
     acknowledged before.
 
@@ -106,9 +106,9 @@ def lost_commits(said: list[Said]) -> list[str]:
     """
     found = []
     fetch: Any
-    for fetch in (each for each in said if each.api == "OffsetFetch" and each.answer is not None):
+    for fetch in (each for each in calls if each.api == "OffsetFetch" and each.answer is not None):
         for place, offset in fetch.answer["offsets"].items():
-            before = [each for each in commits_of(said, place) if each.asked_s < fetch.answered_s]
+            before = [each for each in commits_of(calls, place) if each.asked_s < fetch.answered_s]
             sure = [
                 each
                 for each in before
@@ -129,17 +129,19 @@ def lost_commits(said: list[Said]) -> list[str]:
     return found
 
 
-def lost_generations(said: list[Said], kills: list[float]) -> list[str]:
+def lost_generations(calls: list[Call], kills: list[float]) -> list[str]:
     """Return in words each answer by which a member lost its place though its generation had its
     assignment before a kill.
 
     kills: times. A generation is behind, and not lost, once members have joined a later one.
     """
     found = []
-    for each in (each for each in said if each.codes & LOST_PLACE and "generation" in each.asked):
+    for each in (each for each in calls if each.codes & LOST_PLACE and "generation" in each.asked):
         killed_s = max((at_s for at_s in kills if at_s <= each.answered_s), default=0)
         mine: list[Any] = [
-            other for other in said if group_of(other) == group_of(each) and other.codes == {"NONE"}
+            other
+            for other in calls
+            if group_of(other) == group_of(each) and other.codes == {"NONE"}
         ]
         synced = {
             other.asked["generation"]
@@ -159,25 +161,25 @@ def lost_generations(said: list[Said], kills: list[float]) -> list[str]:
     return found
 
 
-def group_of(said: Said) -> str:
+def group_of(call: Call) -> str:
     """Return the group of a request of an application's member."""
-    return said.client.partition("-")[0]
+    return call.client.partition("-")[0]
 
 
-def losses_between(said: list[Said], client: str, since_s: float, to_s: float) -> list[Said]:
+def losses_between(calls: list[Call], client: str, since_s: float, to_s: float) -> list[Call]:
     """Return the answers by which the instance's member was told between these times that it has
     lost its place.
     """
     return [
         each
-        for each in said
+        for each in calls
         if each.client.startswith(client)
         and each.codes & LOST_PLACE
         and since_s <= each.answered_s <= to_s
     ]
 
 
-def unexplained(said: list[Said], replay: Replay) -> list[str]:
+def unexplained(calls: list[Call], replay: Replay) -> list[str]:
     """Return in words what speaks against this: the replay begins at the last commit, because the
     member lost its place.
     """
@@ -185,30 +187,32 @@ def unexplained(said: list[Said], replay: Replay) -> list[str]:
     found = []
     fetched: list[Any] = [
         each
-        for each in fetches_of(said, replay.place)
+        for each in fetches_of(calls, replay.place)
         if each.answered_s <= to_s and each.asked_s >= replay.before.at_s
     ]
     if not fetched:
         found.append("nobody asked what is committed")
     elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.place], 0):
         found.append(f"it does not begin at what was fetched: {fetched[-1]}")
-    if not losses_between(said, replay.before.client, replay.before.at_s, to_s):
+    if not losses_between(calls, replay.before.client, replay.before.at_s, to_s):
         found.append(f"{replay.before.client} had not lost its place")
     return found
 
 
-def story(said: list[Said], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
+def story(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
-    commits, fetches = commits_of(said, replay.place), fetches_of(said, replay.place)
-    told = [(at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s]
-    told += [
+    commits, fetches = commits_of(calls, replay.place), fetches_of(calls, replay.place)
+    lines = [
+        (at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s
+    ]
+    lines += [
         (each.asked_s, str(each))
         for each in [each for each in commits if each.answered_s < since_s][-1:]
     ]
-    told += [
+    lines += [
         (each.asked_s, str(each))
-        for each in said
+        for each in calls
         if since_s <= each.answered_s
         and each.asked_s <= to_s
         and (
@@ -219,14 +223,14 @@ def story(said: list[Said], marks: list[tuple[float, str]], replay: Replay) -> l
         )
         and each.client.startswith((replay.before.client, replay.first.client))
     ]
-    told += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
-    told += [
+    lines += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
+    lines += [
         (
             to_s,
             f"--- {replay.first.client} takes {replay.first.offset} again, and on to {replay.last}",
         )
     ]
-    return [f"{clock(at_s)} {what}" for at_s, what in sorted(told)]
+    return [f"{clock(at_s)} {what}" for at_s, what in sorted(lines)]
 
 
 def clock(at_s: float) -> str:

@@ -52,7 +52,7 @@ from tests.compat.streams.replays import (
     story,
     unexplained,
 )
-from tests.compat.streams.wire import Said, Wire
+from tests.compat.streams.wire import Call, Wire
 
 KILLS = 2
 KILLED = "is killed"
@@ -101,7 +101,7 @@ class Stage:
 
     @contextmanager
     def killed_when(
-        self, condition: Callable[[Said], bool], after_s: float = 0.0
+        self, condition: Callable[[Call], bool], after_s: float = 0.0
     ) -> Iterator[None]:
         """Kill it at the first answer for which `condition` holds, or so long after; the block does
         what leads there.
@@ -110,9 +110,9 @@ class Stage:
         """
         met, lock = threading.Event(), threading.Lock()
 
-        def meet(said: Said) -> None:
+        def meet(call: Call) -> None:
             with lock:
-                if not met.is_set() and condition(said):
+                if not met.is_set() and condition(call):
                     if not after_s:
                         self.kill()
                     met.set()
@@ -120,7 +120,7 @@ class Stage:
         self.wire.meet = meet
         yield
         until(met.is_set, "the moment at which the broker is to be killed")
-        self.wire.meet = lambda said: None
+        self.wire.meet = lambda call: None
         if after_s:
             time.sleep(after_s)
             self.kill()
@@ -149,14 +149,14 @@ def staged(kind: str, directory: Path) -> Iterator[Stage]:
         broker.kill()
 
 
-def is_joined(said: Said) -> bool:
+def is_joined(call: Call) -> bool:
     """Return whether a member is told of its new generation."""
-    return said.api == "JoinGroup" and said.codes == {"NONE"}
+    return call.api == "JoinGroup" and call.codes == {"NONE"}
 
 
-def is_led(said: Any) -> bool:
+def is_led(call: Any) -> bool:
     """Return whether that member is the leader, so that nobody has an assignment yet."""
-    return is_joined(said) and said.answer["leader"] == said.answer["member"]
+    return is_joined(call) and call.answer["leader"] == call.answer["member"]
 
 
 class Scene:
@@ -171,11 +171,11 @@ class Scene:
         self.application = Application(stage.bootstrap, "words")
 
     @property
-    def said(self) -> list[Said]:
+    def calls(self) -> list[Call]:
         """Return what was said about its group."""
         return [
             each
-            for each in self.stage.wire.said
+            for each in self.stage.wire.calls
             if each.client.startswith(f"{self.application.group}-")
         ]
 
@@ -242,9 +242,9 @@ def log_between(path: Path, client: str, since_s: float, to_s: float) -> list[st
     return lines
 
 
-def told(scene: Scene, replay: Replay) -> list[str]:
+def report(scene: Scene, replay: Replay) -> list[str]:
     """Return the story of a replay, and what the JVM's log has of the same time."""
-    lines = story(scene.said, scene.stage.marks, replay)
+    lines = story(scene.calls, scene.stage.marks, replay)
     lines += log_between(
         scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s
     )
@@ -288,9 +288,9 @@ def play_round(
         scene.end()
     ledger.agrees()
     replays = replays_of(scene.application.instances)
-    faults = [*lost_commits(scene.said), *lost_generations(scene.said, stage.kills)]
+    faults = [*lost_commits(scene.calls), *lost_generations(scene.calls, stage.kills)]
     faults += [
-        f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.said, replay)
+        f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.calls, replay)
     ]
     figures.rounds += 1
     figures.replayed += bool(replays)
@@ -303,11 +303,11 @@ def play_round(
         flush=True,
     )
     for replay in replays[: options.stories]:
-        print(*told(scene, replay), sep="\n")
+        print(*report(scene, replay), sep="\n")
     if faults:
         print(*faults, sep="\n")
     if options.out:
-        lines = [(each.asked_s, str(each)) for each in scene.said] + [
+        lines = [(each.asked_s, str(each)) for each in scene.calls] + [
             (at_s, f"=== the broker {what}") for at_s, what in stage.marks
         ]
         text = "".join(f"{clock(at_s)} {line}\n" for at_s, line in sorted(lines))

@@ -24,7 +24,7 @@ def owners(given: Mapping[str, Given]) -> Owners:
 
 def wanted(cluster: ClusterTopics, members: Mapping[str, Subscription]) -> list[tuple[str, int]]:
     """The partitions that must be somebody's."""
-    topics = sorted({topic for said in members.values() for topic in said.topics})
+    topics = sorted({topic for subscription in members.values() for topic in subscription.topics})
     return [
         (topic, number)
         for topic in topics
@@ -46,10 +46,10 @@ def loads(given: Mapping[str, Given]) -> list[int]:
 def rightful(members: Mapping[str, Subscription]) -> Owners:
     """Who alone claims a partition in the highest generation and still wants it."""
     claims: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for name, said in members.items():
-        for topic, numbers in said.owned:
+    for name, subscription in members.items():
+        for topic, numbers in subscription.owned:
             for number in numbers:
-                claims.setdefault((topic, number), []).append((said.generation, name))
+                claims.setdefault((topic, number), []).append((subscription.generation, name))
     best = {partition: sorted(rivals, reverse=True)[:2] for partition, rivals in claims.items()}
     return {
         partition: rivals[0][1]

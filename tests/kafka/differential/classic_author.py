@@ -98,12 +98,12 @@ class ClassicAuthor:
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
         self.seen |= {
-            said["code"]
-            for said in (answer, *late.values())
-            if isinstance(said, dict) and "code" in said
+            response["code"]
+            for response in (answer, *late.values())
+            if isinstance(response, dict) and "code" in response
         }
-        for letter, told in late.items():
-            self._answered(self.actors[letter], told)
+        for letter, late_response in late.items():
+            self._answered(self.actors[letter], late_response)
         if isinstance(step, Join | Sync) and step.group == self.group:
             is_in = answer == "parked" or (answer != "closed" and answer["code"] in (0, 79))
             if step.member in STRANGERS and not is_in:

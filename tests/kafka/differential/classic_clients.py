@@ -229,14 +229,14 @@ class Crowd:
                     del self.clients[client.letter]
                     self.side.beliefs.pop((self.group, client.letter), None)
         for letter, belief in self.moderns().items():
-            was = (belief.epoch, belief.told, belief.owned)
+            was = (belief.epoch, belief.assigned, belief.owned)
             answer = self.side.play(
                 Beat(self.group, letter, belief.epoch, owned=TOLD, instance=belief.instance)
             )
             if answer["code"]:
                 self.gone[letter] = answer["code"]
                 del self.side.beliefs[self.group, letter]
-            moved = moved or was != (belief.epoch, belief.told, belief.owned)
+            moved = moved or was != (belief.epoch, belief.assigned, belief.owned)
         self.listen()
         return moved
 

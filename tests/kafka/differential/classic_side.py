@@ -33,7 +33,8 @@ def join(side: Side, step: steps.Join) -> None:
         group_instance_id=step.instance if step.version >= 5 else None,
         protocol_type=step.kind,
         protocols=tuple(
-            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in step.protocols
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in step.protocols
         ),
         reason=step.reason if step.version >= 8 else None,
     )

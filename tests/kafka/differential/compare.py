@@ -170,7 +170,7 @@ def make_pool(ours: Side, theirs: Side) -> None:
 
 def share_of_one(side: Side, topic: str) -> int:
     """How many partitions a member that is alone in its group is given."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rebalance_timeout_ms": 10_000,
         "subscribed_topic_names": (topic,),
         "topic_partitions": (),
@@ -179,7 +179,7 @@ def share_of_one(side: Side, topic: str) -> int:
         ConsumerGroupHeartbeatRequest(
             group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts
         )
-        for epoch, facts in ((0, said), (-1, {}))
+        for epoch, facts in ((0, fields), (-1, {}))
     )
     given = side.call(joins, 1).assignment
     side.call(leaves, 1)

@@ -56,17 +56,17 @@ def joining(author: Author, letter: str, instance: str | None, version: int) -> 
     )
 
 
-def beating(author: Author, **said: object) -> Beat | None:
+def beating(author: Author, **fields: object) -> Beat | None:
     """A heartbeat of somebody who is in."""
     actor = author.member()
     if actor is None:
         return None
-    said = {
+    fields = {
         "epoch": author.belief(actor).epoch,
         "instance": actor.instance,
         "version": actor.version,
-    } | said
-    return Beat(author.group, actor.letter, **said)  # type: ignore[arg-type]
+    } | fields
+    return Beat(author.group, actor.letter, **fields)  # type: ignore[arg-type]
 
 
 def acknowledge(author: Author) -> Step | None:
@@ -97,10 +97,10 @@ def resubscribe(author: Author) -> Step | None:
 
 def small_change(author: Author) -> Step | None:
     """What changes the member and not the group."""
-    said = author.rng.choice(
+    fields = author.rng.choice(
         ({"rack": "r2"}, {"rebalance_ms": 60_000}, {"assignor": "range"}, {"topics": ()})
     )
-    return beating(author, **said)
+    return beating(author, **fields)
 
 
 def leave(author: Author) -> Step | None:
@@ -153,8 +153,8 @@ def bad_join(author: Author) -> Step | None:
     base = joining(author, NEWCOMER, None, author.rng.choice((0, 1)))
     if base.version == 0 and wrong.get("member_id") == "":
         return None  # that is a good join: the coordinator makes the id
-    said = {name: getattr(base, name) for name in Beat.__slots__} | wrong  # type: ignore[attr-defined]
-    return Beat(**said)
+    fields = {name: getattr(base, name) for name in Beat.__slots__} | wrong  # type: ignore[attr-defined]
+    return Beat(**fields)
 
 
 def bad_epoch(author: Author) -> Step | None:
@@ -191,15 +191,15 @@ def stranger(author: Author) -> Step | None:
 def wrong_instance(author: Author) -> Step | None:
     """An instance id that is another member's, nobody's, or left out."""
     instances = [actor.instance for actor in author.actors.values()]
-    said: dict[str, object] = {"instance": author.rng.choice([*instances, "i-nobody", None])}
+    fields: dict[str, object] = {"instance": author.rng.choice([*instances, "i-nobody", None])}
     if author.rng.random() < 0.3:
-        said["epoch"] = author.rng.choice((-1, -2))
-    return beating(author, **said)
+        fields["epoch"] = author.rng.choice((-1, -2))
+    return beating(author, **fields)
 
 
 def wrong_words(author: Author) -> Step | None:
     """A field that no group could grant."""
-    said: dict[str, Any] = author.rng.choice(
+    fields: dict[str, Any] = author.rng.choice(
         (
             {"assignor": "sticky"},
             {"rack": ""},
@@ -209,9 +209,9 @@ def wrong_words(author: Author) -> Step | None:
             {"regex": ""},
         )
     )
-    if "regex" in said:
-        said |= {"version": 1}
-    return beating(author, **said)
+    if "regex" in fields:
+        fields |= {"version": 1}
+    return beating(author, **fields)
 
 
 def expression(author: Author) -> Step | None:

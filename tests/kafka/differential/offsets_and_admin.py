@@ -44,7 +44,7 @@ def commit(author: Author) -> Step | None:
     if actor is None:
         return None
     belief = author.belief(actor)
-    held = sorted(belief.told)
+    held = sorted(belief.assigned)
     chosen = rng.sample(held, min(len(held), 3)) if held and rng.random() < 0.7 else places(author)
     epoch = rng.choice(
         (

@@ -25,12 +25,12 @@ class Names(Protocol):
         ...
 
 
-def gathered(said: Iterable[tuple[str, Plain]]) -> dict[str, Plain]:
+def gathered(pairs: Iterable[tuple[str, Plain]]) -> dict[str, Plain]:
     """All that was said of each name; what is said of one that was named twice stands under it
     "again".
     """
     found: dict[str, Plain] = {}
-    for name, each in said:
+    for name, each in pairs:
         while name in found:
             name = f"{name} again"
         found[name] = each
@@ -51,8 +51,8 @@ def offsets(names: Names, topics: Any, version: int) -> Iterator[tuple[str, Plai
         name = names.topic_name(topic.topic_id) if version >= 10 else topic.name
         for each in topic.partitions:
             note = None if each.metadata is None else len(each.metadata)
-            said = (each.error_code, each.committed_offset, each.committed_leader_epoch, note)
-            yield f"{name}-{each.partition_index}", said
+            committed = (each.error_code, each.committed_offset, each.committed_leader_epoch, note)
+            yield f"{name}-{each.partition_index}", committed
 
 
 def described(names: Names, group: Any) -> Plain:

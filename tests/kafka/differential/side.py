@@ -36,7 +36,7 @@ class Belief:
 
     member_id: str
     epoch: int = 0
-    told: frozenset[Place] = frozenset()
+    assigned: frozenset[Place] = frozenset()
     owned: frozenset[Place] = frozenset()
     instance: str | None = None
 
@@ -130,12 +130,12 @@ class Side:
                 return letter
         return member_id
 
-    def id_of(self, letter: str, said: str | None) -> str:
+    def id_of(self, letter: str, member_id: str | None) -> str:
         """What a step says as its member's id: None is the newest one that the letter has, a label
         stands for an id.
         """
-        if said is not None:
-            return self.ids.get(said, said)
+        if member_id is not None:
+            return self.ids.get(member_id, member_id)
         labels = [label for label in self.ids if label.startswith(letter)]
         return self.ids[labels[-1]] if labels else ""
 
@@ -211,13 +211,13 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
     if step.owned is None:
         return None
     places = {
-        steps.TOLD: belief.told,
+        steps.TOLD: belief.assigned,
         steps.HELD: belief.owned,
-        steps.PART: frozenset(sorted(belief.told)[1:]),
+        steps.PART: frozenset(sorted(belief.assigned)[1:]),
         steps.EMPTY: frozenset(),
-        steps.GREEDY: belief.told | _of_others(side, step),
-        steps.TWICE: belief.told,
-        steps.STRANGE: belief.told | {(steps.NOWHERE, 0)},
+        steps.GREEDY: belief.assigned | _of_others(side, step),
+        steps.TWICE: belief.assigned,
+        steps.STRANGE: belief.assigned | {(steps.NOWHERE, 0)},
     }[step.owned]
     times = 2 if step.owned == steps.TWICE else 1
     return times * tuple(
@@ -233,7 +233,7 @@ def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
         place
         for (group, letter), belief in side.beliefs.items()
         if group == step.group and letter != step.member
-        for place in belief.told
+        for place in belief.assigned
     )
     return frozenset(held[:1])
 
@@ -246,7 +246,7 @@ def _first_belief(side: Side, step: steps.Beat) -> Belief:
     owned = next(
         (client.owned for client in clients if client.label == step.member_id), frozenset()
     )
-    return Belief(side.ids.get(step.member_id or "", step.member), told=owned, owned=owned)
+    return Belief(side.ids.get(step.member_id or "", step.member), assigned=owned, owned=owned)
 
 
 def _beat(side: Side, step: steps.Beat) -> Plain:
@@ -278,9 +278,9 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
             belief = Belief(member_id if member_id else answer.member_id, instance=step.instance)
         belief.epoch = answer.member_epoch
         if step.owned in (steps.TOLD, steps.TWICE):
-            belief.owned = belief.told
+            belief.owned = belief.assigned
         if assignment is not None:
-            belief.told = assignment
+            belief.assigned = assignment
         side.beliefs[key] = belief
     return {
         "code": answer.error_code,
@@ -334,7 +334,7 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
         is_quiet = True
         for letter in members:
             belief = side.beliefs[step.group, letter]
-            was = (belief.epoch, belief.told, belief.owned)
+            was = (belief.epoch, belief.assigned, belief.owned)
             answer = _beat(
                 side,
                 steps.Beat(
@@ -343,7 +343,7 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
             )
             if answer["code"]:
                 return {"stopped by": letter, "code": answer["code"]}
-            is_quiet = is_quiet and was == (belief.epoch, belief.told, belief.owned)
+            is_quiet = is_quiet and was == (belief.epoch, belief.assigned, belief.owned)
         if is_quiet:
             break
     after = {

@@ -82,9 +82,9 @@ def committed(version: int, topic: bytes) -> Any:
     """From outside any generation, into a group that is empty."""
     parts = tuple(
         offset_commit.OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=7 + index, committed_metadata=said
+            partition_index=index, committed_offset=7 + index, committed_metadata=metadata
         )
-        for index, said in ((0, "said"), (1, None), (99, ""))
+        for index, metadata in ((0, "said"), (1, None), (99, ""))
     )
     wanted = (offset_commit.OffsetCommitRequestTopic(name=NAME, topic_id=topic, partitions=parts),)
     return offset_commit.OffsetCommitRequest(group_id=GROUP, topics=wanted)

@@ -117,7 +117,7 @@ def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
     """
     if body.rebalance_timeout_ms == -1:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send a RebalanceTimeoutMs.")
-    # KIP-848: a member that joins owns nothing. What it had may be assigned to others by now.
+    # KIP-848: a member that joins owns nothing. Others may have its partitions by now.
     if body.topic_partitions is None or body.topic_partitions:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send empty TopicPartitions.")
     if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:

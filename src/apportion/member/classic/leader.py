@@ -87,6 +87,10 @@ class PendingAssignment:
         members: Mapping[str, Subscription],
         checks: bool,
     ) -> None:
+        """Keep a leader's assignor that has asked the cluster.
+
+        checks: as in `assign_partitions`.
+        """
         self.query: Any = None
         self._assignor = assignor
         self._queries = queries

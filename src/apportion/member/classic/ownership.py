@@ -72,7 +72,7 @@ class OwnedPartitions:
 
         False if a partition was not or is no longer offered: it may be another member's by now.
         """
-        # What is owned already may be kept, even if the target revokes it: revocation takes time.
+        # Owned partitions may be kept, even if the target revokes them: revocation takes time.
         if self.target is None or minus(minus(adopted, self.owned), self.target):
             return False
         self.owned = adopted

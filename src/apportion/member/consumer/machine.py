@@ -120,7 +120,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         now: Instant,
     ) -> None:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        # Whatever it says: a leave is sent once and not repeated (KIP-848).
+        # Even after an error: a leave is sent once and not repeated (KIP-848).
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, is_confirmed=response.error_code == Code.NONE)
             return

@@ -75,6 +75,7 @@ class ProduceAppend:
     __slots__ = ("_broker", "_budget", "_now", "_request", "_version", "flush_seq")
 
     def __init__(self, broker: BrokerContext, arrived: Arrived, now: Instant) -> None:
+        """Begin one Produce request, with the whole budget for inspecting its batches."""
         self._broker = broker
         self._request: ProduceRequest = arrived.request
         self._version = arrived.version

@@ -144,7 +144,7 @@ class RecordProducer(Client):
     def script(self) -> Script:
         """Produce records to the simulated broker's topics until the scenario's faults end."""
         scenario = self.simulation.scenario
-        # Whatever exists of them: the topics are created, deleted and recreated meanwhile.
+        # Only those that exist: the topics are created, deleted and recreated meanwhile.
         names = [topic_name(index) for index in range(scenario.topics)]
         topics: list[Topic] = []
         while self.simulation.now_ms < scenario.duration_ms:
@@ -177,7 +177,7 @@ class RecordProducer(Client):
 class OffsetMonitor(Client):
     """Reads committed offsets and group descriptions, as tools do that show lag.
 
-    What it was shown must survive every crash: the checker holds the broker to it.
+    All that it was shown must survive every crash; the checker looks.
     """
 
     def __init__(

@@ -76,6 +76,10 @@ class Application(Client):
         observer: Observer,
         protocols: ProtocolPair,
     ) -> None:
+        """Create the simulated application; `start` gives it a process and a member.
+
+        protocols: its two protocol choices, between which the fault `switch` changes.
+        """
         super().__init__(simulation, name, broker)
         self.topics = topics
         self.instance_id = name if is_static else None
@@ -260,6 +264,7 @@ class Application(Client):
 
     @property
     def _channels(self) -> tuple[RequestChannel, ...]:
+        """The connections that the simulated member's protocol needs."""
         return (
             (self.heartbeat_channel, self.work_channel, self.metadata_channel)
             if self.uses_classic_protocol

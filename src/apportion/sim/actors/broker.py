@@ -64,6 +64,7 @@ class BrokerProcess(SimulatedProcess):
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
+        """Create the simulated broker with an empty disk; `start` starts its process."""
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
@@ -117,7 +118,7 @@ class BrokerProcess(SimulatedProcess):
         self.crashes += 1
         self.end_incarnation()
         self.node, self.is_listening = None, False
-        # Whatever was written and not flushed is gone, perhaps but for a part of the last write.
+        # All that was written and not flushed is gone, perhaps but for a part of the last write.
         self.disk = self.disk.crash(tear_bytes)
         pending, self.pending = self.pending, {}
         self._closed_unanswered.clear()
@@ -138,8 +139,8 @@ class BrokerProcess(SimulatedProcess):
 
         It steps the node, or resets the connection while the broker does not listen.
         """
-        # What was sent before the close may still arrive at a real broker's host; a request of a
-        # closed socket is read by nobody.
+        # A request sent before the close may still arrive at a real broker's host, but nobody
+        # reads the requests of a closed socket.
         if not connection.is_open:
             return  # closed while the request was on its way
         if connection.broker_incarnation is None:

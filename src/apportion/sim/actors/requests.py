@@ -150,6 +150,7 @@ def commit(
     """Commit offsets with OffsetCommit, for a simulated application."""
 
     def send(membership: Membership, until_ms: int) -> Script:
+        """Send OffsetCommit with this member's id and epoch."""
         request = SendRequest(
             commit_request(application.group, offsets, membership, metadata), OFFSET_COMMIT_VERSION
         )
@@ -184,6 +185,7 @@ def committed_with_metadata(
         return first_error([code, *fetched.codes.values()]), fetched.committed
 
     def send(membership: Membership, until_ms: int) -> Script:
+        """Send OffsetFetch with this member's id and epoch."""
         return send_until_accepted(
             application,
             "OffsetFetch",

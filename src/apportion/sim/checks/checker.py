@@ -3,7 +3,7 @@
 It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
 changes in few places, so it is checked where that state has changed: the laws of a group after a
 step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
-What held before and did not change still holds. `consumer_groups.py` and `classic_laws.py` check
+A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py` check
 the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 

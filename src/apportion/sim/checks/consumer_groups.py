@@ -231,8 +231,8 @@ class ConsumerGroupChecker:
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
         """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. What its owner does is refused by the sink's
-        fences and by the coordinator.
+        A member that was removed may not know it yet. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
         if not partitions or not owner.is_up:

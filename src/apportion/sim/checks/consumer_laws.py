@@ -161,7 +161,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 
     Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
-    # What ConsumerGroupDescribe calls Stable is a promise to tools: nothing is on its way any more.
+    # The state Stable of ConsumerGroupDescribe is a promise to tools: no partition is on its way.
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():

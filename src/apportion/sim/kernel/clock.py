@@ -47,6 +47,10 @@ class Simulation:
     )
 
     def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
+        """Begin at time 0 with nothing scheduled.
+
+        trace: gets every line; None keeps their digest alone.
+        """
         self.scenario = scenario
         self.trace = trace
         self.now_us = 0
@@ -129,6 +133,10 @@ class SimulatedProcess:
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
+        """Create a simulated process that does not run yet, with clocks of its own.
+
+        Their speed and their origin are drawn from its random stream.
+        """
         self.simulation = simulation
         self.name = name
         self.rng = simulation.random_stream(name)

@@ -1,7 +1,7 @@
 """The simulated network between applications and the broker.
 
 A message takes a random time and keeps its order within its connection. A cut link holds messages
-back until it heals, as TCP retransmission does. What an application sent over a connection that it
+back until it heals, as TCP retransmission does. A message over a connection that its sender
 has since closed is dropped, unless it has reached the broker's host. A broker that was restarted
 resets the connections of its earlier incarnation.
 """
@@ -66,6 +66,7 @@ class Link:
     __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
 
     def __init__(self, simulation: Simulation, name: str) -> None:
+        """Begin with a link that is not cut; its delays come from a random stream of its own."""
         self.simulation = simulation
         self._rng = simulation.random_stream(f"link of {name}")
         self._mean_us = simulation.scenario.delay_us
@@ -137,6 +138,7 @@ class RequestChannel:
     __slots__ = ("_broker", "_connection", "_link", "_on_answer", "_process", "_timer", "caller")
 
     def __init__(self, process: SimulatedProcess, link: Link, broker: BrokerHost) -> None:
+        """Begin without a connection, for requests of a simulated process."""
         self._process = process
         self._link = link
         self._broker = broker

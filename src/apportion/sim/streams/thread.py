@@ -213,8 +213,8 @@ class StreamThread(Application):
     def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
-            # What the leader decides by; the laws compare its plan with this and not with what came
-            # later.
+            # The leader decides by these sums; the laws compare its plan with them, not with later
+            # ones.
             self.offset_sums_at_join = self.offset_sums
             if (request.reason or "").startswith(NEWER_VERSION_REASON):
                 self.on_newer_version(self, request.reason or "")
