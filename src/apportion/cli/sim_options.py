@@ -31,7 +31,7 @@ class SimOptions(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that were given, by their names on the command line."""
+        """The options of `apportion sim` that were given, by their names on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
         given = {
             names.get(field, "--" + field.replace("_", "-")): value
@@ -43,7 +43,7 @@ class SimOptions(NamedTuple):
 
     @property
     def draw(self) -> Draw:
-        """The way in which scenarios are drawn.
+        """The way in which `apportion sim` draws scenarios.
 
         Raises ScenarioRefused where the options contradict each other.
         """
@@ -59,7 +59,7 @@ class SimOptions(NamedTuple):
         return Draw(kinds, sizes)
 
     def command(self, seed: int, kept: Iterable[int] | None = None) -> str:
-        """Return the command that replays that seed. kept: only these of its faults."""
+        """Return the command that replays a simulated seed. kept: only these of its faults."""
         words = ["apportion sim", f"--seed {seed}"]
         words += [_option(name, size) for name, size in self.sizes.items()]
         numbers = None if kept is None else ",".join(map(str, kept))
@@ -91,7 +91,7 @@ EXCLUDE = (
 
 
 def _option(name: str, size: Any) -> str:
-    """Return a size as an option of the command line."""
+    """Return a size of the simulated world as an option of the command line."""
     name = name.replace("_", "-")
     return (
         f"--{name} {size}"
@@ -103,7 +103,10 @@ def _option(name: str, size: Any) -> str:
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """Raise ScenarioRefused for options that exclude each other, need another, or play nothing."""
+    """Raise ScenarioRefused for options of `apportion sim` that contradict each other.
+
+    They exclude each other, need another, or play nothing.
+    """
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
         raise ScenarioRefused(

@@ -181,7 +181,7 @@ def _show(rehearsed: RehearsalResult) -> None:
 
 
 def describe_upgrade(upgrade: UpgradePath) -> str:
-    """Return the number of rolling bounces, and why, as a sentence."""
+    """Return the number of a Streams upgrade's rolling bounces, and why, as a sentence."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
     bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
@@ -222,7 +222,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 
 
 def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """Return the result of the rehearsal in sentences."""
+    """Return the result of `streams rehearse` in sentences."""
     rehearsal = rehearsed.rehearsal
     # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
@@ -254,7 +254,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
-    """Return the rehearsal as JSON; no figure in it comes from a real clock."""
+    """Return the rehearsed upgrade as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {

@@ -62,7 +62,7 @@ class MissingTopics:
         )
 
     def check(self) -> None:
-        """Log topics that are missing or have appeared since; never block.
+        """Log the consumer's topics that are missing or have appeared since; never block.
 
         Starts a look-up every few seconds until every topic has been seen.
         """
