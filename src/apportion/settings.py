@@ -65,6 +65,11 @@ def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
     return None
 
 
+def takes_number(setting: Setting) -> bool:
+    """Return whether the setting is a whole number, or may be one."""
+    return int in _kinds(setting)
+
+
 def whole_number(setting: Setting) -> str:
     """Return which whole numbers a setting takes, such as "a whole number from 1 to 9"."""
     least, most = setting.at_least, setting.at_most
@@ -80,8 +85,7 @@ def fault_or_none(setting: Setting, value: Any) -> str | None:
 
     Looks at the type where that is int or bool, at bounds and at choices.
     """
-    is_union = get_origin(setting.type) in (Union, UnionType)
-    kinds = get_args(setting.type) if is_union else (setting.type,)
+    kinds = _kinds(setting)
     if value is None and NoneType in kinds:
         return None
     if int in kinds:
@@ -93,6 +97,12 @@ def fault_or_none(setting: Setting, value: Any) -> str | None:
     if setting.choices and value not in setting.choices:
         return f"be one of {', '.join(setting.choices)}"
     return None
+
+
+def _kinds(setting: Setting) -> tuple[Any, ...]:
+    """Return the types that the setting may have: those of a union, or the one."""
+    is_union = get_origin(setting.type) in (Union, UnionType)
+    return get_args(setting.type) if is_union else (setting.type,)
 
 
 def nearest_or_none(name: str, known: Iterable[str]) -> str | None:

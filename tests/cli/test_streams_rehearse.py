@@ -177,9 +177,12 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
             "--from 2.4 --to 4.0 --leader soon",
             "--leader must be first, middle, last or a number, not 'soon'",
         ),
-        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a number from 1 to 6, not 0"),
-        ("--from 2.4 --to 4.0 --crash-at 7", "--crash-at must be a number from 1 to 6, not 7"),
-        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a number from 1 to 10, not 0"),
+        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a whole number from 1 to 6, not 0"),
+        (
+            "--from 2.4 --to 4.0 --crash-at 7",
+            "--crash-at must be a whole number from 1 to 6, not 7",
+        ),
+        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a whole number from 1 to 10, not 0"),
         (
             "--matrix --threads 2",
             "--matrix plays every upgrade, in worlds of its own: --threads is for one",

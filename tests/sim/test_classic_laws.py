@@ -24,7 +24,8 @@ from apportion.member.classic.leader import EncodedAssignments
 from apportion.node import coordinators
 from apportion.sim.actors import protocols
 from apportion.sim.checks.stickiness import needless_moves
-from apportion.sim.kernel.scenario import CLASSIC, MIXED, draw_scenario
+from apportion.sim.kernel.scenario import draw_scenario
+from apportion.sim.kernel.settings import CLASSIC, MIXED
 from apportion.sim.play import play
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apportion.sim.actors import broker
-from apportion.sim.kernel.scenario import PROTOCOLS
+from apportion.sim.kernel.settings import PROTOCOLS
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 from apportion.store.log import Log

@@ -14,10 +14,7 @@ from apportion.sim.actors.protocols import (
     draw_protocols,
 )
 from apportion.sim.kernel.scenario import (
-    CLASSIC,
-    CONSUMER,
     FAULTS,
-    MIXED,
     ONLY_MIXED,
     ONLY_ON_REQUEST,
     Fault,
@@ -25,6 +22,7 @@ from apportion.sim.kernel.scenario import (
     ScenarioRefused,
     draw_scenario,
 )
+from apportion.sim.kernel.settings import CLASSIC, CONSUMER, MIXED
 
 SEEDS = range(200)
 

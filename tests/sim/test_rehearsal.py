@@ -180,10 +180,13 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
     [
         ({"from_": "1.1", "to": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
         ({"from_": "3.9", "to": "post-2.0"}, "no rolling bounce leads from 3.9 to post-2.0"),
-        ({"from_": "2.4", "to": "4.0", "leader": 7}, "leader must be a number from 1 to 6, not 7"),
+        (
+            {"from_": "2.4", "to": "4.0", "leader": 7},
+            "leader must be a whole number from 1 to 6, not 7",
+        ),
         (
             {"from_": "2.4", "to": "4.0", "crash_at": 7},
-            "crash_at must be a number from 1 to 6, not 7",
+            "crash_at must be a whole number from 1 to 6, not 7",
         ),
         (
             {"from_": "2.4", "to": "4.0", "victim": "disk"},
@@ -191,11 +194,11 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
         ),
         (
             {"from_": "2.4", "to": "4.0", "threads": 11},
-            "threads must be a number from 1 to 10, not 11",
+            "threads must be a whole number from 1 to 10, not 11",
         ),
         (
             {"from_": "2.4", "to": "4.0", "instances": 0},
-            "instances must be a number from 1 to 100, not 0",
+            "instances must be a whole number from 1 to 100, not 0",
         ),
     ],
 )

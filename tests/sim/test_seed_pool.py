@@ -107,7 +107,8 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
     assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
     assert {fault.kind for fault in world.faults} <= {"cut", "pause"}
     assert world.faults
-    with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
+    why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
+    with pytest.raises(ScenarioRefused, match=why):
         Draw(sizes={"partitions": 0}).scenario(4)
 
 
@@ -131,11 +132,11 @@ def test_what_is_said_contradicts_no_seed(sizes: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [
-        ({"delay_us": -1}, "delay_us must be at least 0, not -1."),
-        ({"delay_us": 1_000_000}, "delay_us must be at most 100000, not 1000000."),
+        ({"delay_us": -1}, "delay_us must be a whole number from 0 to 100000, not -1."),
+        ({"delay_us": 1_000_000}, "delay_us must be a whole number from 0 to 100000, not 1000000."),
         (
             {"heartbeat_ms": 60_000, "session_ms": 300_000},
-            "heartbeat_ms must be at most 15000, not 60000.",
+            "heartbeat_ms must be a whole number from 100 to 15000, not 60000.",
         ),
         (
             {"batch_ms": 5_900, "rebalance_ms": 6_000},
@@ -153,9 +154,10 @@ def test_a_world_that_could_not_settle_is_refused_in_a_sentence(
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [
-        ({"partitions": 10_001}, "partitions must be at most 10000, not 10001."),
-        ({"workers": 100_000}, "workers must be at most 1000, not 100000."),
-        ({"partitions": "x"}, "partitions must be a whole number, not 'x'."),
+        ({"partitions": 10_001}, "partitions must be a whole number from 1 to 10000, not 10001."),
+        ({"workers": 100_000}, "workers must be a whole number from 0 to 1000, not 100000."),
+        ({"partitions": "x"}, "partitions must be a whole number from 1 to 10000, not 'x'."),
+        ({"batch_ms": "x"}, "batch_ms must be a whole number from 1 to 1200000, not 'x'."),
         ({"seconds": 3}, f"a world has no size 'seconds'; there are {', '.join(SETTABLE)}."),
     ],
 )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apportion.sim.kernel.scenario import PROTOCOLS, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import PROTOCOLS
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 

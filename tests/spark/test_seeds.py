@@ -67,7 +67,8 @@ def test_each_seed_is_a_row_and_the_figures_sum_up(spark: SparkSession) -> None:
 
 
 def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark: SparkSession) -> None:
-    with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
+    why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
+    with pytest.raises(ScenarioRefused, match=why):
         seeds(spark, 10, partitions=0)
     with pytest.raises(ScenarioRefused, match=r"^runs must be at least 1, not 0\.$"):
         seeds(spark, 0)

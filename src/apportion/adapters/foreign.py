@@ -33,7 +33,10 @@ class SingleConsumerAssignor:
         return self._assignor.name
 
     def bind(self, coordinator: Any) -> None:
-        """Set the coordinator of the consumer that this assignor belongs to."""
+        """Set the coordinator of the consumer that this assignor belongs to.
+
+        Called by the adapter's consumer. Raises ValueError for a second consumer.
+        """
         if self._coordinator is not None and self._coordinator is not coordinator:
             raise ValueError(
                 f"a {type(self).__name__} remembers one consumer's partitions: give each "

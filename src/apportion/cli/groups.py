@@ -114,7 +114,10 @@ def group_names(
 def _print_report(
     bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
+    """Print what `read` returns of the cluster, as JSON or as tables, for `apportion groups`.
+
+    Returns the exit code.
+    """
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -163,7 +166,10 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 
 
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
-    """Return the report on a group of any type; of share and Streams groups its offsets alone."""
+    """Return the report of `groups describe` on a group of any type.
+
+    Of share and Streams groups it has the offsets alone.
+    """
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
         # call comes next.
@@ -209,7 +215,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 
 
 def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
-    """Return the report on a classic group.
+    """Return the report of `groups describe` on a classic group.
 
     Its members own nothing in the report if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
@@ -257,7 +263,7 @@ def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
 
 
 def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
-    """Return the sinks that have claimed the group, and a row for each partition.
+    """Return the sinks that have claimed the group, and a row of the report for each partition.
 
     Partitions are those that have a committed offset or an owner.
     """
@@ -283,7 +289,10 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
 
 
 def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
-    """Return the group of KIP-848. Raises Refused(GROUP_ID_NOT_FOUND) for one of another type."""
+    """Return the report of `groups describe` on a group of KIP-848.
+
+    Raises Refused(GROUP_ID_NOT_FOUND) for one of another type.
+    """
 
     def read(response: Any) -> tuple[Code, DescribedGroup]:
         return Code.of(response.groups[0].error_code), response.groups[0]
@@ -325,7 +334,7 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """Return a table with a row for each member.
+    """Return the table of the group's members that `groups describe` prints.
 
     Instance, protocol and epoch have a column only if some member's value is worth one.
     """

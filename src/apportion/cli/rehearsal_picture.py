@@ -80,7 +80,7 @@ def upgrade_svg(rehearsed: RehearsalResult) -> str:
 
 
 def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[InstanceSpan]:
-    """Return the spans of an instance, without a gap from its first change to the end."""
+    """Return an instance's spans for the picture, without a gap from first change to end."""
     ends = [*(point.at_ms for point in points[1:]), end_ms]
     all_spans = [
         InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks)
@@ -117,7 +117,7 @@ def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
 
 
 def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
-    """Return the shapes of a span.
+    """Return the SVG shapes of a span, a time in which an instance ran as one release.
 
     A pale bar of the whole row shows that the instance runs, a solid one the number of its tasks.
     """
@@ -157,7 +157,7 @@ def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
 
 
 def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
-    """Return the strip of metadata versions: of the newest assignment that an instance has."""
+    """Return the SVG strip of metadata versions: of the newest assignment that an instance has."""
     changes = [(axis.from_ms, rehearsed.version_before)]
     for point in rehearsed.instance_changes:
         if (

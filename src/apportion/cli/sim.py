@@ -34,7 +34,10 @@ PIPED_COLUMNS = 120
 
 
 def run(options: SimOptions, play: PlayScenario = play) -> int:
-    """Run the command and return its exit code. play: the simulator, or a fake one in tests."""
+    """Run the command `apportion sim` and return its exit code.
+
+    play: the simulator, or a fake one in tests.
+    """
     try:
         code = _run(options, play)
         # Here and not when the process ends, so that a closed pipe is met inside this try.
@@ -75,7 +78,7 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
 
 
 def _console() -> Console:
-    """Return a console as wide as the terminal, or as COLUMNS says."""
+    """Return a console for `apportion sim`, as wide as the terminal, or as COLUMNS says."""
     return Console(
         highlight=False,
         markup=False,
@@ -145,7 +148,7 @@ def _print_trace(options: SimOptions, trace: Trace, holds: bool) -> None:
 
 
 def _history_json(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
-    """Return a history as JSON; no figure in it comes from a real clock."""
+    """Return a simulated history as JSON; no figure in it comes from a real clock."""
     figures = outcome._asdict()
     for name in ("seed", "digest", "broken"):
         del figures[name]
@@ -170,7 +173,7 @@ WITHOUT_AMOUNT = ("topic-again", "subscribe")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
-    """Return a table of the faults, each with its number in the list that was drawn."""
+    """Return a table of a simulated history's faults, each with its number among those drawn."""
     table = Table(
         "fault", "at", "kind", "affects", "amount", *(("what it does",) if explains else ())
     )
@@ -187,7 +190,7 @@ def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = F
 
 
 def _victim(fault: Fault, scenario: Scenario) -> str:
-    """Return the name of the process or topic that the fault affects."""
+    """Return the name of the process or topic that a simulated fault affects, for its table."""
     if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
         return "broker"
     if fault.kind in ("more-partitions", "topic-again"):
@@ -200,7 +203,7 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
 
 
 def _magnitude(fault: Fault) -> str:
-    """Return the fault's duration, or its count, as text."""
+    """Return how long a drawn fault lasts, or how many things it takes, for the faults' table."""
     if fault.kind in WITHOUT_AMOUNT:
         return ""
     if fault.kind in COUNTED:

@@ -15,9 +15,12 @@ from rich.table import Table
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
+from apportion.cli.rehearsal_settings import MatrixSettings
+from apportion.cli.setting_options import number_fault_or_none
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.play import RehearsalResult, UpgradeStep, rehearse
-from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
+from apportion.sim.streams.settings import LEADERS, BounceSettings, UpgradeSettings
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
@@ -43,7 +46,7 @@ class RehearseOptions(NamedTuple):
 
 
 def run(options: RehearseOptions) -> int:
-    """Run the command; return its exit code."""
+    """Run the command `apportion streams rehearse`; return its exit code."""
     try:
         code = _run(options)
         sys.stdout.flush()
@@ -74,6 +77,13 @@ def parse_leader(text: str) -> str | int:
 
 
 def _run(options: RehearseOptions) -> int:
+    for owner, values in (
+        (UpgradeSettings, options.sizes),
+        (BounceSettings, options.sizes),
+        (MatrixSettings, options._asdict()),
+    ):
+        if (fault := number_fault_or_none(owner, values)) is not None:
+            raise RehearsalRefused(fault)
     """Rehearse one upgrade or, with --matrix, all of them, as the options say.
 
     Returns the exit code. Raises RehearsalRefused for options that exclude each other.
@@ -181,7 +191,7 @@ def _show(rehearsed: RehearsalResult) -> None:
 
 
 def describe_upgrade(upgrade: UpgradePath) -> str:
-    """Return the number of rolling bounces, and why, as a sentence."""
+    """Return the number of a Streams upgrade's rolling bounces, and why, as a sentence."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
     bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
@@ -222,7 +232,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 
 
 def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """Return the result of the rehearsal in sentences."""
+    """Return the result of `streams rehearse` in sentences."""
     rehearsal = rehearsed.rehearsal
     # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
@@ -254,7 +264,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
-    """Return the rehearsal as JSON; no figure in it comes from a real clock."""
+    """Return the rehearsed upgrade as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {
@@ -296,7 +306,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    """Return one step of a rolling bounce for --json."""
+    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

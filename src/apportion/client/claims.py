@@ -41,7 +41,10 @@ class SinkClaimChecks:
         self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
 
     def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
-        """Check without a member id, before the consumer joins: `before_join` of its membership."""
+        """Check the claims without a member id, before the consumer joins its group.
+
+        It is `before_join` of its membership.
+        """
         # All partitions of the topics, not the assigned ones: before the join none is assigned.
         topics = self._cluster.topics(tuple(names))
         partitions = [partition for topic in topics for partition in partitions_of(topic)]
@@ -57,7 +60,7 @@ class SinkClaimChecks:
         names: Iterable[str],
         added: Iterable[TopicIdPartition] = (),
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """Check the topics and those of the `added` partitions; return the committed offsets."""
+        """Check the consumer's topics and added partitions for claims; return committed offsets."""
         topics = self._cluster.topics(
             tuple(dict.fromkeys((*names, *(partition.topic for partition in added))))
         )
@@ -73,7 +76,7 @@ class SinkClaimChecks:
     def check_once_per_epoch(
         self, membership: GroupMembership, view: View, names: Iterable[str]
     ) -> None:
-        """Check once for each new epoch, because a member with a sink may have joined.
+        """Check for claims once in each new epoch: a Spark query may have joined the group.
 
         For every poll. If the coordinator does not answer, a later poll checks again.
         """
@@ -96,7 +99,7 @@ class SinkClaimChecks:
     def check_before_commit(
         self, membership: GroupMembership, incarnation: int, names: Iterable[str]
     ) -> None:
-        """Check once more before the first commit of an epoch.
+        """Check for claims once more before the consumer's first commit of an epoch.
 
         A query that has joined since the last check may have needed a moment to claim the group.
         """

@@ -224,7 +224,7 @@ class Cluster(PartitionLogs):
 
 
 def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
-    """Return every partition of the topic."""
+    """Return every partition of the topic, as a client names them."""
     return tuple(
         TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
     )

@@ -55,7 +55,7 @@ class BrokerConnection:
         return version
 
     def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
-        """Return the broker's response.
+        """Send one request to the broker and return its response.
 
         Raises Disconnected, and closes the connection, after `timeout_ms`.
         """

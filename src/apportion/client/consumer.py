@@ -297,7 +297,7 @@ class Consumer:
         self._membership.adopt(view.incarnation, self._adopted)
 
     def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> None:
-        """Set the positions of partitions that were assigned, and call `on_assigned`."""
+        """Set the positions of newly assigned partitions, and call `on_assigned`."""
         # Fetched as this member at its epoch, and only now: before the assignment the last owner
         # may still commit.
         stored = self._claims.check(self._membership, self._incarnation, (), added)

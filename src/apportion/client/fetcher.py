@@ -57,8 +57,9 @@ class Fetcher:
         self._rotation = 0
 
     def fetch(self, wait_ms: int) -> bool:
-        """Fetch from the positions, waiting up to `wait_ms`; return False if that was impossible.
+        """Fetch records of the consumer's partitions; return False if that was impossible.
 
+        It waits up to `wait_ms`.
         It is impossible while the consumer owns no partition, and while no broker answers. Raises
         Refused for an error that no retry mends.
         """
@@ -79,7 +80,7 @@ class Fetcher:
         return True
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """Return the next records, at most `limit`, and move the positions behind them."""
+        """Return the consumer's next records, at most `limit`; the positions move behind them."""
         taken: list[ConsumerRecord] = []
         while len(taken) < limit and (self._records or self._decode_next_batch()):
             assert self._records_of is not None
@@ -133,7 +134,7 @@ class Fetcher:
         return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
 
     def _take_fetched(self, partition: TopicIdPartition, fetch: Fetch) -> None:
-        """Queue what a Fetch response has of one partition, or reset its position by the policy.
+        """Queue a Fetch response's batches of one partition, or reset its position by the policy.
 
         The position of queued batches moves when `take` delivers their records.
         """
@@ -154,7 +155,7 @@ class Fetcher:
             self.positions[partition] = fetch.next_offset
 
     def _decode_next_batch(self) -> bool:
-        """Decode the next batch that has records to deliver; return False if there is none."""
+        """Decode the consumer's next batch with records; return False if there is none."""
         while self._batches:
             partition, batch = self._batches.popleft()
             position = self.positions[partition]

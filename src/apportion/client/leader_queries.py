@@ -19,7 +19,7 @@ BROKERS_DEFAULT = -1
 def answer_query(
     cluster: Cluster, group_id: str, action: QueryCluster
 ) -> MetadataFetched | QueryAnswered:
-    """Return the answer to a task assignor's query.
+    """Return the answer to a query of a Streams leader's task assignor.
 
     Raises Refused or Disconnected where the cluster has none.
     """
@@ -46,7 +46,7 @@ def answer_query(
 
 
 def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
-    """Create the topics that do not exist.
+    """Create the internal topics of a Streams group that do not exist.
 
     Another instance may create the same ones at the same time.
     """

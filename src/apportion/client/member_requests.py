@@ -53,7 +53,7 @@ class MemberRequests:
         self.refusal: AnotherSink | None = None
 
     def send(self, request: Request) -> Event:
-        """Send the request, wait for its response, and return the event for the machine."""
+        """Send a member's request, wait for its response, and return the event for the machine."""
         try:
             match request:
                 case FindCoordinator():

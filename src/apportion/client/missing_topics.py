@@ -35,7 +35,7 @@ class MetadataLookup(threading.Thread):
         self.topics: Topics | None = None
 
     def run(self) -> None:
-        """Send the request once."""
+        """Send one Metadata request for the missing topics, on a thread of its own."""
         # The membership's own log says that a cluster does not answer.
         with suppress(Disconnected, Refused):
             self.topics = self._cluster.topics(self._names, fresh=True)
@@ -62,7 +62,7 @@ class MissingTopics:
         )
 
     def check(self) -> None:
-        """Log topics that are missing or have appeared since; never block.
+        """Log the consumer's topics that are missing or have appeared since; never block.
 
         Starts a look-up every few seconds until every topic has been seen.
         """

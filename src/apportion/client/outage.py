@@ -19,7 +19,7 @@ class Outage:
         self._log_again_s = 0.0
 
     def record_failure(self, error: Exception) -> None:
-        """Log that a fetch has failed, unless that was logged less than a minute ago."""
+        """Log that a consumer's fetch has failed, at most once a minute."""
         now_s = time.monotonic()
         if self._began_s is None:
             self._began_s, self._log_again_s = now_s, now_s

@@ -89,7 +89,7 @@ class _Reader:
         self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), max_rows)
 
     def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
-        """Decode the batches of `buffer`; yield rows whenever the row buffer is full."""
+        """Decode a Fetch response's batches; yield Arrow rows whenever the row buffer is full."""
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset

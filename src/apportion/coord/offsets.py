@@ -116,7 +116,7 @@ def _commit_error(
     request: GroupRequest[OffsetCommitRequest],
     partitions: tuple[tuple[TopicId, int], ...],
 ) -> Code:
-    """Return the group's error for the sender of the commit, or NONE."""
+    """Return the group's error for the sender of an OffsetCommit, or NONE."""
     body = request.body
     epoch = body.generation_id_or_member_epoch
     try:
@@ -139,7 +139,7 @@ def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
 
 
 def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
-    """Refuse an OffsetCommit that the group, or its absence, does not allow.
+    """Refuse an OffsetCommit that its group, or the absence of one, does not allow.
 
     Errors: the group's; without a group UNKNOWN_MEMBER_ID if it has offsets, else
     GROUP_ID_NOT_FOUND, which is ILLEGAL_GENERATION before version 9.
@@ -164,7 +164,7 @@ def _commit_partition(
     requested: OffsetCommitRequestPartition,
     commit_error: Code,
 ) -> Code:
-    """Store the offset of one partition, and return NONE or the error."""
+    """Store one partition's offset of an OffsetCommit; return NONE or the error."""
     if topic is None:
         return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= requested.partition_index < topic.partitions:
@@ -388,7 +388,7 @@ def delete_topic_offsets(turn: Turn, topic: str) -> None:
 def _tombstones(
     ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]
 ) -> list[CoordinatorRecord]:
-    """Return the records that delete those of the offsets that exist."""
+    """Return the records that delete those of a group's committed offsets that exist."""
     committed = ledger.offsets.get(group_id, {}).get(topic, {})
     return [
         records.offset_commit(group_id, topic, index, None)

@@ -127,7 +127,7 @@ class Turn:
         return self._actions
 
     def _append_records(self) -> None:
-        """Turn the records emitted so far into one batch to append to `__consumer_offsets`."""
+        """Add an action that appends the records emitted so far to `__consumer_offsets`."""
         if self._unappended:
             self._actions.append(Append(tuple(self._unappended)))
             self._unappended = []

@@ -276,7 +276,7 @@ class Coordinators:
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:
-        """Arm the next deadline of the coordinator shard, at `from_ms` at the earliest."""
+        """Arm the next deadline of a coordinator shard, at `from_ms` at the earliest."""
         wake_ms = hosted.shard.wake_at()
         if wake_ms is None:
             self._broker.deadlines.disarm(hosted.deadline)

@@ -223,7 +223,7 @@ class Node:
         return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
-        """Answer the request with `code`, and forget it everywhere.
+        """Answer a request of a failed step with `code`, and forget it everywhere.
 
         A part of a split request fails the whole request.
         """

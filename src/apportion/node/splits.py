@@ -48,7 +48,10 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
 
 
 def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
-    """Split DescribeGroups into one request for each group; a repeated name counts once."""
+    """Split DescribeGroups into a request for each group, which goes to the group's shard.
+
+    A repeated name counts once.
+    """
     operations = request.include_authorized_operations
     return [
         (

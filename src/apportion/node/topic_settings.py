@@ -141,6 +141,7 @@ def config_type(name: str) -> int:
 
 
 def _is_ratio(text: str) -> bool:
+    """Return whether a topic setting, such as min.cleanable.dirty.ratio, is from 0 to 1."""
     try:
         return 0 <= float(text) <= 1
     except ValueError:

@@ -15,7 +15,8 @@ from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Outcome, Violation
-from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CONSUMER
 from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk

@@ -32,7 +32,7 @@ DEAD = "Dead"
 def describe_assignment(
     cluster: Cluster, options: SourceOptions
 ) -> DescribedGroup | DescribedAssignment:
-    """Return the group's members with their assignments.
+    """Return the members of a Spark query's group with their assignments.
 
     A query of the classic protocol may find its group migrated to KIP-848, so a group that
     DescribeGroups calls dead is described by the other API.
@@ -82,7 +82,7 @@ def subscribed_topics(cluster: Cluster, options: SourceOptions) -> dict[str, Top
 
 
 def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
-    """Return the group as ConsumerGroupDescribe shows it (KIP-848)."""
+    """Return a Spark query's group as ConsumerGroupDescribe shows it (KIP-848)."""
     request = ConsumerGroupDescribeRequest(group_ids=(group_id,))
 
     def read(response: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
@@ -94,7 +94,7 @@ def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
 
 
 def _describe_classic_group(cluster: Cluster, group_id: str) -> ClassicGroup:
-    """Return the group as DescribeGroups shows it; a missing one is Dead."""
+    """Return a Spark query's group as DescribeGroups shows it; a missing one is Dead."""
     request = DescribeGroupsRequest(groups=(group_id,))
 
     def read(response: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:

@@ -251,7 +251,10 @@ class Segment:
         self._disk.delete(self.path)
 
     def adopt_seal(self) -> bool:
-        """Take the log segment's state from its seal, in log recovery; return False if none."""
+        """Take the log segment's state from its seal, in log recovery; return False if none.
+
+        The seal is a side file with the state of a finished segment.
+        """
         size = self._disk.size(self.seal_path)
         seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
         if seal is None:

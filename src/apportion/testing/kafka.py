@@ -133,7 +133,7 @@ class RealKafka:
         return self.directory / "kafka.log"
 
     def start(self) -> None:
-        """Start the broker and wait until it answers on `bootstrap`.
+        """Start Apache Kafka and wait until it answers on `bootstrap`.
 
         The first start formats the storage and picks the ports; a later one keeps both.
         """
@@ -156,7 +156,7 @@ class RealKafka:
             raise
 
     def kill(self) -> None:
-        """Kill the broker's process group with SIGKILL; does nothing if it is not running."""
+        """Kill Kafka's process group with SIGKILL; does nothing if it is not running."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -210,7 +210,7 @@ class RealKafka:
             )
 
     def _wait_for_answer(self, timeout_s: float) -> None:
-        """Wait until the broker answers a request: then it is unfenced and serves all others.
+        """Wait until Kafka answers a request: then it is unfenced and serves all others.
 
         Raises KafkaMissing if it ends before, or at the timeout.
         """

@@ -160,7 +160,10 @@ def encode_batch(
     compression: int = 0,
     leader_epoch: int = 0,
 ) -> bytes:
-    """Encode a record batch of (key, value, headers) with one timestamp, at consecutive offsets."""
+    """Encode a record batch of (key, value, headers) with one timestamp, at consecutive offsets.
+
+    compression: the codec in which the records are compressed.
+    """
     stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
     return encode_records(
         stamped,

@@ -226,6 +226,10 @@ def parse_span(offset: Any) -> Span:
 
 
 def _parse_topic_id(topic: str, entry: Any, what: str) -> TopicId:
+    """Return the topic id of an entry in a span's JSON; raise SpanError if it is none.
+
+    what: the entry's other key.
+    """
     _require_keys(entry, f"topic {topic!r}", ("id", what))
     if not isinstance(entry["id"], str):
         raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")

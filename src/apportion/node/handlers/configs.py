@@ -34,7 +34,7 @@ def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
 
 
 def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    """Return the settings of one topic or broker, or its error, for DescribeConfigs."""
+    """Return one topic's or the broker's settings, or the error, for DescribeConfigs."""
     try:
         settings = list(_settings(broker, resource))
     except Refused as refused:

@@ -138,7 +138,7 @@ class FetchResult:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
 
     def _error(self, requested: FetchPartition, code: Code) -> PartitionData:
-        """Return the error of one partition for the Fetch response, which is then sent at once."""
+        """Return one partition's error for the Fetch response, which then waits no longer."""
         self.failed = True
         return PartitionData(
             partition_index=requested.partition,

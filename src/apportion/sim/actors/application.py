@@ -34,7 +34,8 @@ from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.observer import NOTHING_IN_USE, InUse, Observer
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CONSUMER
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest

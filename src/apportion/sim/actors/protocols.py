@@ -8,7 +8,8 @@ is the first step of the upgrade that KIP-429 describes.
 from random import Random
 from typing import NamedTuple
 
-from apportion.sim.kernel.scenario import CLASSIC, CONSUMER, MIXED, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CLASSIC, CONSUMER, MIXED
 
 
 class ProtocolChoice(NamedTuple):

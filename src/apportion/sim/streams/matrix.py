@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from apportion.sim.streams.play import RehearsalResult, rehearse
-from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal
+from apportion.sim.streams.rehearsal import Rehearsal
+from apportion.sim.streams.settings import LEADERS, VICTIMS
 
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")

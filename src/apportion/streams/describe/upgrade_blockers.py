@@ -30,8 +30,9 @@ class UpgradeBlocker(NamedTuple):
 def find_upgrade_blocker(
     versions_by_process: Mapping[str, MetadataVersions],
 ) -> UpgradeBlocker | None:
-    """Return what keeps Streams processes from a newer metadata version; None without processes.
+    """Return the processes that hold a Streams group at a metadata version, and advice.
 
+    None without processes.
     For `apportion streams describe`. The processes are given by name.
     """
     if not versions_by_process:
