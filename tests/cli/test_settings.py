@@ -73,9 +73,9 @@ def test_a_rehearsal_keeps_the_declared_bounds(name: str) -> None:
 
 
 def test_a_scenario_has_the_declared_sizes() -> None:
-    world = {*declared(WorldSettings)} - {"seconds", "fault"} | {"duration_ms"}
-    assert world <= {each.name for each in fields(Scenario)}
-    assert NUMBERS.keys() <= world
+    settings_drawn = {*declared(WorldSettings)} - {"seconds", "fault"} | {"duration_ms"}
+    assert settings_drawn <= {each.name for each in fields(Scenario)}
+    assert NUMBERS.keys() <= settings_drawn
 
 
 def test_seconds_are_the_duration_of_a_scenario() -> None:

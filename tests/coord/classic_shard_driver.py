@@ -23,11 +23,11 @@ from apportion.wire.messages.sync_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.shard_driver import World
+from tests.coord.shard_driver import ShardDriver
 
 
-class ClassicWorld(World):
-    """A world that keeps the tickets: `heard` is every (ticket, answer) since it was last
+class ClassicShardDriver(ShardDriver):
+    """A driver that keeps the tickets: `responses` is every (ticket, answer) since it was last
     emptied.
     """
 
@@ -144,30 +144,33 @@ TOO_LONG = "x" * 32768
 
 
 def seated(
-    world: ClassicWorld, player: Player, assignment: bytes | memoryview = b"all", version: int = 9
+    driver: ClassicShardDriver,
+    player: Player,
+    assignment: bytes | memoryview = b"all",
+    version: int = 9,
 ) -> Player:
     """The player is the only member of a stable group."""
-    ask(world, player, player.joining(), version)
+    ask(driver, player, player.joining(), version)
     if player.generation < 0 and player.member_id:
-        ask(world, player, player.joining(), version)
-    world.advance(0)
-    player.hear_join(world.responses.pop()[1])
-    world.responses.clear()
-    world.ask(player.syncing([(player.member_id, assignment)]), 5)
-    world.responses.clear()
+        ask(driver, player, player.joining(), version)
+    driver.advance(0)
+    player.hear_join(driver.responses.pop()[1])
+    driver.responses.clear()
+    driver.ask(player.syncing([(player.member_id, assignment)]), 5)
+    driver.responses.clear()
     return player
 
 
 def ask(
-    world: ClassicWorld,
+    driver: ClassicShardDriver,
     player: Player,
     request: JoinGroupRequest | SyncGroupRequest,
     version: int = 9,
 ) -> Any:
     """The answer to the player's request, if it has one."""
-    world.responses.clear()
-    world.ask(request, version, player.name)
-    answers = [answer for _, answer in world.responses]
+    driver.responses.clear()
+    driver.ask(request, version, player.name)
+    answers = [answer for _, answer in driver.responses]
     if answers and isinstance(answers[0], JoinGroupResponse):
         player.hear_join(answers[0])
     return answers[0] if answers else None

@@ -1,4 +1,4 @@
-"""Short names for a MixedWorld and its clients: made, brought to rest, and what they work on."""
+"""Short names for a MixedShardDriver and its clients: to make them, and to let them settle."""
 
 from typing import Any
 
@@ -6,25 +6,25 @@ from apportion.coord.config import GroupSettings
 from tests.coord.mixed_shard_driver import (
     ClassicClient,
     ConsumerClient,
-    MixedWorld,
+    MixedShardDriver,
 )
 from tests.coord.shard_driver import topics
 
 
-def make_world(**settings: Any) -> MixedWorld:
+def make_driver(**settings: Any) -> MixedShardDriver:
     """A shard with these settings and a topic foo of four partitions."""
     settings = {"group_min_session_timeout_ms": 1_000} | settings
-    return MixedWorld(GroupSettings(**settings), topics(foo=4))
+    return MixedShardDriver(GroupSettings(**settings), topics(foo=4))
 
 
-def classic(world: MixedWorld, name: str, **facts: Any) -> ClassicClient:
+def classic(driver: MixedShardDriver, name: str, **facts: Any) -> ClassicClient:
     """A classic client that wants foo."""
-    return ClassicClient(world, name, ("foo",), **facts)
+    return ClassicClient(driver, name, ("foo",), **facts)
 
 
-def consumer(world: MixedWorld, name: str, **facts: Any) -> ConsumerClient:
+def consumer(driver: MixedShardDriver, name: str, **facts: Any) -> ConsumerClient:
     """A client of the consumer protocol that wants foo."""
-    return ConsumerClient(world, name, ("foo",), **facts)
+    return ConsumerClient(driver, name, ("foo",), **facts)
 
 
 def settle(*clients: ClassicClient | ConsumerClient) -> None:
@@ -33,7 +33,7 @@ def settle(*clients: ClassicClient | ConsumerClient) -> None:
         for client in clients:
             client.act()
         hands(*clients)
-        clients[0].world.advance(1)
+        clients[0].driver.advance(1)
 
 
 def hands(*clients: ClassicClient | ConsumerClient) -> dict[str, list[int]]:

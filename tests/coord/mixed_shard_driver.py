@@ -35,7 +35,7 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.shard_driver import HERE, World, topic_id
+from tests.coord.shard_driver import HERE, ShardDriver, topic_id
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (
@@ -52,8 +52,8 @@ LOST = (
 )
 
 
-class MixedWorld(World):
-    """A world in which a request may be parked: `ask` gives its ticket, `answers` what came, for
+class MixedShardDriver(ShardDriver):
+    """A driver of requests that may be parked: `ask` gives its ticket, `answers` what came, for
     whoever still waits.
     """
 
@@ -117,12 +117,12 @@ class ConsumerClient:
 
     def __init__(
         self,
-        world: MixedWorld,
+        driver: MixedShardDriver,
         name: str,
         topic_names: tuple[str, ...],
         instance_id: str | None = None,
     ) -> None:
-        self.world = world
+        self.driver = driver
         self.name = self.member_id = name
         self.topic_names = topic_names
         self.instance_id = instance_id
@@ -154,7 +154,7 @@ class ConsumerClient:
             instance_id=self.instance_id,
             **facts,
         )
-        answer = self.world.send(request, 1, Caller(self.name, "/h"))
+        answer = self.driver.send(request, 1, Caller(self.name, "/h"))
         if is_lost:
             self.is_news = True
         else:
@@ -171,7 +171,7 @@ class ConsumerClient:
         if not answer.error_code:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:
-                names = {topic.id: topic.name for topic in self.world.shard.topics}
+                names = {topic.id: topic.name for topic in self.driver.shard.topics}
                 parts = answer.assignment.topic_partitions
                 self.owned = {
                     (names[part.topic_id], index) for part in parts for index in part.partitions
@@ -183,7 +183,7 @@ class ConsumerClient:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
         )
-        answer = self.world.send(request, 1, Caller(self.name, "/h"))
+        answer = self.driver.send(request, 1, Caller(self.name, "/h"))
         self.lose()
         result: ConsumerGroupHeartbeatResponse = answer
         return result
@@ -202,14 +202,14 @@ class ClassicClient:
 
     def __init__(
         self,
-        world: MixedWorld,
+        driver: MixedShardDriver,
         name: str,
         topic_names: tuple[str, ...],
         instance_id: str | None = None,
         is_eager: bool = False,
         is_old: bool = False,
     ) -> None:
-        self.world = world
+        self.driver = driver
         self.name = name
         self.topic_names = topic_names
         self.instance_id = instance_id
@@ -229,7 +229,7 @@ class ClassicClient:
     def drop_call(self) -> None:
         """Its connection breaks: it waits for nothing."""
         if self.waits is not None:
-            self.world.forget(self.waits[1])
+            self.driver.forget(self.waits[1])
         self.waits = None
 
     def act(self, is_lost: bool = False) -> None:
@@ -245,10 +245,10 @@ class ClassicClient:
                     self.owned = set()
                 self.waits = (
                     "join",
-                    self.world.ask(self.join_request(), self.version, self.caller),
+                    self.driver.ask(self.join_request(), self.version, self.caller),
                 )
             elif self.next == "sync":
-                self.waits = ("sync", self.world.ask(self.sync_request(), 5, self.caller))
+                self.waits = ("sync", self.driver.ask(self.sync_request(), 5, self.caller))
             else:
                 beat = HeartbeatRequest(
                     group_id="g",
@@ -256,7 +256,7 @@ class ClassicClient:
                     member_id=self.member_id,
                     group_instance_id=self.instance_id,
                 )
-                answer = self.world.send(beat, 4, self.caller)
+                answer = self.driver.send(beat, 4, self.caller)
                 if not is_lost:
                     self.hear_code(answer.error_code)
                 return
@@ -266,9 +266,9 @@ class ClassicClient:
 
     def listen(self) -> None:
         """It hears what it waits for, if that has come."""
-        if self.waits is not None and self.waits[1] in self.world.answers:
+        if self.waits is not None and self.waits[1] in self.driver.answers:
             (kind, ticket), self.waits = self.waits, None
-            answer = self.world.answers.pop(ticket)
+            answer = self.driver.answers.pop(ticket)
             if answer.error_code:
                 if kind == "join" and answer.error_code == Code.MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
@@ -332,7 +332,7 @@ class ClassicClient:
 
     def cluster(self) -> dict[str, TopicShape]:
         """The topics as a leader sees them."""
-        return {topic.name: TopicShape(topic.partitions) for topic in self.world.shard.topics}
+        return {topic.name: TopicShape(topic.partitions) for topic in self.driver.shard.topics}
 
     def assign(self, members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]:
         """The assignment that this leader makes, as bytes by member."""
@@ -390,5 +390,5 @@ class ClassicClient:
             request = LeaveGroupRequest(
                 group_id="g", members=(MemberIdentity(member_id=self.member_id),)
             )
-            self.world.send(request, 5, self.caller)
+            self.driver.send(request, 5, self.caller)
         self.lose()

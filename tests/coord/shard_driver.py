@@ -59,7 +59,7 @@ def parts(by_topic: Mapping[str, range | list[int]], life: int = 0) -> tuple[Top
 
 
 def member_metadata(**changes: Any) -> ConsumerGroupMemberMetadataValue:
-    """What a member that joined by `World.join` has said."""
+    """Return the metadata of a member that joined by `ShardDriver.join`."""
     facts = {
         "instance_id": None,
         "rack_id": None,
@@ -73,7 +73,7 @@ def member_metadata(**changes: Any) -> ConsumerGroupMemberMetadataValue:
     return ConsumerGroupMemberMetadataValue(**(facts | changes))
 
 
-class World:
+class ShardDriver:
     """One shard, loaded and empty at first, at 0 ms and at wall time 1,000,000 ms."""
 
     def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:

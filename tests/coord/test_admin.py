@@ -14,14 +14,14 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from tests.coord.shard_driver import World, parts, topic_id, topics
+from tests.coord.shard_driver import ShardDriver, parts, topic_id, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def describe(world: World, *group_ids: str, **facts: Any) -> tuple[DescribedGroup, ...]:
-    result: tuple[DescribedGroup, ...] = world.send(
+def describe(driver: ShardDriver, *group_ids: str, **facts: Any) -> tuple[DescribedGroup, ...]:
+    result: tuple[DescribedGroup, ...] = driver.send(
         ConsumerGroupDescribeRequest(group_ids=group_ids, **facts), 1
     ).groups
     return result
@@ -36,10 +36,10 @@ def assignment(**partitions: Any) -> Assignment:
 
 
 def test_a_group_is_described_with_its_members_and_their_way() -> None:
-    world = World(known=topics(foo=2))
-    world.join("a", rack_id="r")
-    world.join("b", instance_id="i")
-    world.beat("a", 2)
+    driver = ShardDriver(known=topics(foo=2))
+    driver.join("a", rack_id="r")
+    driver.join("b", instance_id="i")
+    driver.beat("a", 2)
     common: dict[str, Any] = {
         "client_id": "client",
         "client_host": "/127.0.0.1",
@@ -47,7 +47,7 @@ def test_a_group_is_described_with_its_members_and_their_way() -> None:
         "subscribed_topic_names": ("foo",),
         "member_type": 1,
     }
-    assert describe(world, "g") == (
+    assert describe(driver, "g") == (
         DescribedGroup(
             group_id="g",
             group_state="Reconciling",
@@ -77,10 +77,10 @@ def test_a_group_is_described_with_its_members_and_their_way() -> None:
 
 
 def test_a_deleted_topic_is_left_out_of_the_description() -> None:
-    world = World(known=topics(foo=1))
-    world.join("a")
-    world.change_topics([])
-    (group,) = describe(world, "g")
+    driver = ShardDriver(known=topics(foo=1))
+    driver.join("a")
+    driver.change_topics([])
+    (group,) = describe(driver, "g")
     assert (group.members[0].assignment, group.members[0].target_assignment) == (
         Assignment(),
         Assignment(),
@@ -88,7 +88,7 @@ def test_a_deleted_topic_is_left_out_of_the_description() -> None:
 
 
 def test_what_cannot_be_described_says_why() -> None:
-    assert describe(World(), "g", "") == (
+    assert describe(ShardDriver(), "g", "") == (
         DescribedGroup(
             group_id="g",
             error_code=Code.GROUP_ID_NOT_FOUND,
@@ -99,10 +99,10 @@ def test_what_cannot_be_described_says_why() -> None:
 
 
 def test_operations_are_told_to_those_who_ask() -> None:
-    world = World()
-    world.join("a")
+    driver = ShardDriver()
+    driver.join("a")
     operations = [
-        describe(world, "g", include_authorized_operations=asked)[0].authorized_operations
+        describe(driver, "g", include_authorized_operations=asked)[0].authorized_operations
         for asked in (False, True)
     ]
     assert operations == [-(2**31), 0b1101_0100_1000]
@@ -133,32 +133,32 @@ STABLE = ListedGroup(
 def test_groups_are_listed_through_both_filters(
     states: tuple[str, ...], types: tuple[str, ...], listed: tuple[ListedGroup, ...]
 ) -> None:
-    world = World()
-    world.join("a", group_id="stable")
-    world.join("a", group_id="empty")
-    world.beat("a", -1, group_id="empty")
-    world.commit(-1, {("foo", 0): 1}, group_id="a-simple")
+    driver = ShardDriver()
+    driver.join("a", group_id="stable")
+    driver.join("a", group_id="empty")
+    driver.beat("a", -1, group_id="empty")
+    driver.commit(-1, {("foo", 0): 1}, group_id="a-simple")
     assert (
-        world.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
+        driver.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
     )
 
 
 def test_the_state_of_a_group_is_told_at_every_turn() -> None:
-    world = World()
+    driver = ShardDriver()
     states = []
     happenings: tuple[Callable[[], Any], ...] = (
-        lambda: world.join("a"),
-        lambda: world.join("b"),
-        lambda: world.beat("a", 2),
-        lambda: world.beat("a", 2, owned={"foo": [0, 1]}),
-        lambda: world.beat("b", 3),
-        lambda: world.beat("b", -1),
-        lambda: world.beat("a", 3),
-        lambda: world.beat("a", -1),
+        lambda: driver.join("a"),
+        lambda: driver.join("b"),
+        lambda: driver.beat("a", 2),
+        lambda: driver.beat("a", 2, owned={"foo": [0, 1]}),
+        lambda: driver.beat("b", 3),
+        lambda: driver.beat("b", -1),
+        lambda: driver.beat("a", 3),
+        lambda: driver.beat("a", -1),
     )
     for happens in happenings:
         happens()
-        states += [group.group_state for group in describe(world, "g")]
+        states += [group.group_state for group in describe(driver, "g")]
     assert states == [
         "Stable",
         "Reconciling",
@@ -172,25 +172,25 @@ def test_the_state_of_a_group_is_told_at_every_turn() -> None:
 
 
 def test_only_groups_without_members_are_deleted_with_their_offsets() -> None:
-    world: Any = World()
-    world.join("a")
-    world.commit(2, {("foo", 0): 1}, "a")
-    world.commit(-1, {("foo", 0): 1}, group_id="simple")
+    driver: Any = ShardDriver()
+    driver.join("a")
+    driver.commit(2, {("foo", 0): 1}, "a")
+    driver.commit(-1, {("foo", 0): 1}, group_id="simple")
     ask = DeleteGroupsRequest(groups_names=("g", "none", "simple"))
-    assert [result.error_code for result in world.send(ask, 2).results] == [
+    assert [result.error_code for result in driver.send(ask, 2).results] == [
         Code.NON_EMPTY_GROUP,
         Code.GROUP_ID_NOT_FOUND,
         0,
     ]
-    world.beat("a", -1)
-    written = len(world.log)
-    assert world.send(ask, 2).results[0] == DeletableGroupResult(group_id="g")
-    assert [(record.key.__key__, record.value) for record in world.log[written:]] == [
+    driver.beat("a", -1)
+    written = len(driver.log)
+    assert driver.send(ask, 2).results[0] == DeletableGroupResult(group_id="g")
+    assert [(record.key.__key__, record.value) for record in driver.log[written:]] == [
         (1, None),
         (6, None),
         (3, None),
     ]
-    assert (world.shard.ledger.groups, world.shard.ledger.offsets) == ({}, {})
-    world.crash()
-    assert world.send(ListGroupsRequest(), 5).groups == ()
-    assert world.join("a").assignment.topic_partitions == parts({"foo": [0, 1, 2]})
+    assert (driver.shard.ledger.groups, driver.shard.ledger.offsets) == ({}, {})
+    driver.crash()
+    assert driver.send(ListGroupsRequest(), 5).groups == ()
+    assert driver.join("a").assignment.topic_partitions == parts({"foo": [0, 1, 2]})

@@ -9,7 +9,7 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.classic_shard_driver import TOO_LONG, ClassicWorld, Player, ask, seated
+from tests.coord.classic_shard_driver import TOO_LONG, ClassicShardDriver, Player, ask, seated
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from tests.coord.classic_shard_driver import TOO_LONG, ClassicWorld, Player, ask
 def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int) -> None:
     player = Player("a")
     player.session_ms = session_ms
-    assert ask(ClassicWorld(), player, player.joining()).error_code == code
+    assert ask(ClassicShardDriver(), player, player.joining()).error_code == code
 
 
 @pytest.mark.parametrize(
@@ -36,26 +36,28 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int)
 def test_a_join_that_is_too_long_for_a_record_or_inconsistent_creates_no_group(
     changes: dict[str, str | tuple[tuple[str, bytes], tuple[str, bytes]]], code: Code
 ) -> None:
-    world, player = ClassicWorld(), Player("a")
+    driver, player = ClassicShardDriver(), Player("a")
     for name, value in changes.items():
         setattr(player, name, value)
-    answer = ask(world, player, player.joining())
+    answer = ask(driver, player, player.joining())
     assert answer is not None
-    assert (answer.error_code, bool(world.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
+    assert (answer.error_code, bool(driver.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
 
 
 def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_one() -> None:
-    world, player = ClassicWorld(), Player("a")
+    driver, player = ClassicShardDriver(), Player("a")
     player.member_id = "me"
     refused: dict[str, Any] = {
         "error_code": int(Code.UNKNOWN_MEMBER_ID),
         "generation_id": -1,
         "member_id": "me",
     }
-    assert ask(world, player, player.joining(), 9) == JoinGroupResponse(
+    assert ask(driver, player, player.joining(), 9) == JoinGroupResponse(
         protocol_name=None, **refused
     )
-    assert ask(world, player, player.joining(), 6) == JoinGroupResponse(protocol_name="", **refused)
+    assert ask(driver, player, player.joining(), 6) == JoinGroupResponse(
+        protocol_name="", **refused
+    )
 
 
 def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
@@ -66,69 +68,69 @@ def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
 
 
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
-    world, player, other = ClassicWorld(), Player("a"), Player("b")
+    driver, player, other = ClassicShardDriver(), Player("a"), Player("b")
     player.protocols = (("range", b"first"), ("range", b"second"))
-    seated(world, player)
-    assert world.group is not None
-    assert world.group.saved is not None
-    assert world.group.saved.members[0].subscription == b"first"
-    assert ask(world, other, other.joining()).error_code == Code.MEMBER_ID_REQUIRED
+    seated(driver, player)
+    assert driver.group is not None
+    assert driver.group.saved is not None
+    assert driver.group.saved.members[0].subscription == b"first"
+    assert ask(driver, other, other.joining()).error_code == Code.MEMBER_ID_REQUIRED
 
 
 def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> None:
-    world = ClassicWorld(GroupSettings(group_max_size=150))
+    driver = ClassicShardDriver(GroupSettings(group_max_size=150))
     players = [Player(f"p{number}") for number in range(151)]
     for player in players:
-        ask(world, player, player.joining())
-    assert world.group is not None
-    assert list(world.group.live.pending_joins) == [player.member_id for player in players[1:]]
-    first, last = (ask(world, player, player.joining()) for player in (players[0], players[-1]))
+        ask(driver, player, player.joining())
+    assert driver.group is not None
+    assert list(driver.group.live.pending_joins) == [player.member_id for player in players[1:]]
+    first, last = (ask(driver, player, player.joining()) for player in (players[0], players[-1]))
     assert first is not None
     assert (first.error_code, last) == (Code.UNKNOWN_MEMBER_ID, None)
 
 
 def test_a_small_group_hands_out_a_hundred_ids() -> None:
-    world = ClassicWorld(GroupSettings(group_max_size=1))
+    driver = ClassicShardDriver(GroupSettings(group_max_size=1))
     for number in range(101):
         player = Player(f"p{number}")
-        ask(world, player, player.joining())
-    assert world.group is not None
-    assert len(world.group.live.pending_joins) == 100
+        ask(driver, player, player.joining())
+    assert driver.group is not None
+    assert len(driver.group.live.pending_joins) == 100
 
 
 def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_behind() -> None:
-    world, player = ClassicWorld(), Player("a")
-    ask(world, player, player.joining())
-    world.advance(9_999)
-    assert world.group is not None
-    assert list(world.group.live.pending_joins) == [player.member_id]
-    world.advance(1)
-    wake_ms = world.shard.wake_at()
-    assert (world.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
+    driver, player = ClassicShardDriver(), Player("a")
+    ask(driver, player, player.joining())
+    driver.advance(9_999)
+    assert driver.group is not None
+    assert list(driver.group.live.pending_joins) == [player.member_id]
+    driver.advance(1)
+    wake_ms = driver.shard.wake_at()
+    assert (driver.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
 
 
 def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
-    world, player = ClassicWorld(), Player("a")
-    world.join("m")
-    world.beat("m", -1)
-    written = len(world.log)
+    driver, player = ClassicShardDriver(), Player("a")
+    driver.join("m")
+    driver.beat("m", -1)
+    written = len(driver.log)
     for player.member_id, player.protocols in (("", ()), ("x", (("range", b""),))):
-        assert ask(world, player, player.joining()).error_code
-    assert (len(world.log), world.group) == (written, None)
+        assert ask(driver, player, player.joining()).error_code
+    assert (len(driver.log), driver.group) == (written, None)
 
 
 def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinator() -> None:
-    world, a, b = ClassicWorld(), Player("a"), Player("b")
+    driver, a, b = ClassicShardDriver(), Player("a"), Player("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
-    seated(world, a)
-    ask(world, b, b.joining())
-    world.ask(b.joining(), 9)
-    world.advance(11)  # "a" was too late for this generation
-    assert world.group is not None
-    assert world.group.live.generation == 2
-    world.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
-    world.advance(20)
-    assert world.group.state_name() == "PreparingRebalance"
-    wake_ms = world.shard.wake_at()
+    seated(driver, a)
+    ask(driver, b, b.joining())
+    driver.ask(b.joining(), 9)
+    driver.advance(11)  # "a" was too late for this generation
+    assert driver.group is not None
+    assert driver.group.live.generation == 2
+    driver.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
+    driver.advance(20)
+    assert driver.group.state_name() == "PreparingRebalance"
+    wake_ms = driver.shard.wake_at()
     assert wake_ms is not None
-    assert wake_ms - world.mono_ms > 900
+    assert wake_ms - driver.mono_ms > 900

@@ -15,7 +15,7 @@ from apportion.machine import Ticket
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classic_shard_driver import ClassicWorld, Player
+from tests.coord.classic_shard_driver import ClassicShardDriver, Player
 from tests.coord.shard_driver import compacted, picture, recovered, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
@@ -42,7 +42,7 @@ class Barrier(RuleBasedStateMachine):
         rebalance_ms=st.sampled_from([20_000, 20_000, 0]),
     )
     def begin(self, delay_ms: int, limit: int, rebalance_ms: int) -> None:
-        self.world = ClassicWorld(
+        self.driver = ClassicShardDriver(
             GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
             topics(foo=3),
         )
@@ -72,7 +72,7 @@ class Barrier(RuleBasedStateMachine):
 
     @rule(which=PLAYERS, is_half=st.booleans())
     def sync(self, which: int, is_half: bool) -> None:
-        player, group = self.players[which], self.world.group
+        player, group = self.players[which], self.driver.group
         self.assignments += 1
         members = [] if group is None else list(group.live.members)
         given = [
@@ -87,7 +87,7 @@ class Barrier(RuleBasedStateMachine):
         generation, and sync.
         """
         for player in [self.players[number] for number in which] * rounds:
-            group = self.world.group
+            group = self.driver.group
             known = None if group is None else group.live.members.get(player.member_id)
             if player in self.waiting.values():
                 continue
@@ -143,39 +143,39 @@ class Barrier(RuleBasedStateMachine):
     @rule(which=PLAYERS)
     def commit(self, which: int) -> None:
         player = self.players[which]
-        self.world.commit(
+        self.driver.commit(
             player.generation,
             {("foo", 0): 1},
             player.member_id,
             group_instance_id=player.instance_id,
         )
-        self.world.responses.clear()
+        self.driver.responses.clear()
 
     @rule(which=PLAYERS)
     def hang_up(self, which: int) -> None:
         gone = [ticket for ticket, player in self.waiting.items() if player is self.players[which]]
-        self.world.hang_up(*gone)
+        self.driver.hang_up(*gone)
         self.drop(gone)
 
     @rule(elapsed_ms=st.sampled_from([1, 100, 6_000, 10_000, 20_000, 300_000]))
     def wait(self, elapsed_ms: Any) -> None:
-        self.world.advance(elapsed_ms)
+        self.driver.advance(elapsed_ms)
         self.listen()
 
     @rule(limit=st.sampled_from([100, 100, 100, 2]))
     def crash(self, limit: int) -> None:
         """All connections are lost; the next life may have another limit."""
         self.drop(list(self.waiting))
-        self.world.shard.settings = GroupSettings(group_max_size=limit)
-        self.world.crash()
+        self.driver.shard.settings = GroupSettings(group_max_size=limit)
+        self.driver.crash()
         self.listen()
 
     @rule(keeps_tombstones=st.booleans())
     def clean(self, keeps_tombstones: bool) -> None:
-        self.world.log = compacted(self.world.log, keeps_tombstones)
+        self.driver.log = compacted(self.driver.log, keeps_tombstones)
 
     def ask(self, player: Player, request: Any, version: int) -> None:
-        ticket = self.world.ask(request, version, player.name)
+        ticket = self.driver.ask(request, version, player.name)
         self.waiting[ticket], self.requests[ticket] = player, request
         self.listen()
 
@@ -186,7 +186,7 @@ class Barrier(RuleBasedStateMachine):
 
     def listen(self) -> None:
         """Everybody takes what it was told."""
-        responses, self.world.responses = self.world.responses, []
+        responses, self.driver.responses = self.driver.responses, []
         for ticket, answer in responses:
             assert ticket not in self.spent, "it was told twice, or nobody listens"
             player = self.waiting.pop(ticket)
@@ -202,7 +202,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def replay_equals_saved(self) -> None:
-        log, shard = self.world.log, self.world.shard
+        log, shard = self.driver.log, self.driver.shard
         live = picture(shard)
         assert picture(recovered(through_bytes(log), shard)) == live
         for keeps_tombstones in (True, False):
@@ -210,7 +210,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def a_settled_group_is_saved_as_it_is(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         if group is not None and group.live.state in (
             ClassicGroupState.STABLE,
             ClassicGroupState.EMPTY,
@@ -219,7 +219,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def the_counters_are_true(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         if group is None:
             return
         live = group.live
@@ -238,7 +238,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def who_waits_waits_for_something(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         members = [] if group is None else group.live.members.values()
         for member in members:
             assert (
@@ -262,17 +262,17 @@ class Barrier(RuleBasedStateMachine):
         """Where all fall silent, everybody is answered, the group is empty, and nothing is left to
         wait for.
         """
-        if not hasattr(self, "world"):
+        if not hasattr(self, "driver"):
             return
-        self.world.advance(4_000_000)
+        self.driver.advance(4_000_000)
         self.listen()
-        group = self.world.group
+        group = self.driver.group
         assert self.waiting == {}
         assert group is None or (group.live.state, group.live.pending_joins) == (
             ClassicGroupState.EMPTY,
             {},
         )
-        self.world.hang_up(*(Ticket(number) for number in self.spent))
+        self.driver.hang_up(*(Ticket(number) for number in self.spent))
 
 
 Barrier.TestCase.settings = settings(

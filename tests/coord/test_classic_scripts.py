@@ -46,7 +46,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classic_shard_driver import ClassicWorld, Player
+from tests.coord.classic_shard_driver import ClassicShardDriver, Player
 from tests.coord.scripted import check
 from tests.coord.shard_driver import topic_id, topics
 
@@ -58,25 +58,25 @@ class ScriptPlayer:
     """One script being played."""
 
     def __init__(self) -> None:
-        self.world = ClassicWorld(known=topics(foo=1))
+        self.driver = ClassicShardDriver(known=topics(foo=1))
         self.players: dict[str, Player] = {}
         self.names: dict[str, str] = {}  # member id -> what the story calls it
         self.waiting: dict[Ticket, str] = {}  # ticket -> name
 
     def play(self, line: str) -> list[str]:
         """What the shard says to one step."""
-        before = len(self.world.notes)
+        before = len(self.driver.notes)
         match line.split():
             case ["set", name, value]:
-                self.world.settings = GroupSettings(
-                    **(asdict(self.world.settings) | {name: int(value)})
+                self.driver.settings = GroupSettings(
+                    **(asdict(self.driver.settings) | {name: int(value)})
                 )
-                self.world.shard.settings = self.world.settings
+                self.driver.shard.settings = self.driver.settings
             case ["time", elapsed_ms]:
-                self.world.advance(int(elapsed_ms))
+                self.driver.advance(int(elapsed_ms))
             case ["crash"]:
                 self.waiting.clear()
-                self.world.crash()
+                self.driver.crash()
             case ["show"]:
                 return self.show()
             case ["describe"]:
@@ -84,8 +84,8 @@ class ScriptPlayer:
             case ["offsets"]:
                 return self.offsets()
             case ["delete"]:
-                (result,) = self.world.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
-                self.world.responses.clear()
+                (result,) = self.driver.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
+                self.driver.responses.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
                 members = tuple(
@@ -100,7 +100,7 @@ class ScriptPlayer:
                 )
             case [name, *words]:
                 self.act(self.player(name), words)
-        return [f"# {note}" for note in self.world.notes[before:]] + self.news()
+        return [f"# {note}" for note in self.driver.notes[before:]] + self.news()
 
     def act(self, player: Player, words: list[str]) -> None:
         """One step of a client."""
@@ -111,9 +111,9 @@ class ScriptPlayer:
                 self.set_up(player, words_left)
                 if player.version >= 4 and player.instance_id is None and not player.member_id:
                     self.ask(player.name, player.joining(), player.version)
-                    if self.world.responses[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
+                    if self.driver.responses[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
                         return
-                    ticket, answer = self.world.responses.pop()
+                    ticket, answer = self.driver.responses.pop()
                     del self.waiting[ticket]
                     player.hear_join(answer)
                     self.name(player.member_id, player.name)
@@ -140,7 +140,7 @@ class ScriptPlayer:
             case ["commits"]:
                 self.ask(player.name, committing(player), 9)
             case ["hangs", "up"]:
-                self.world.hang_up(
+                self.driver.hang_up(
                     *(ticket for ticket, name in self.waiting.items() if name == player.name)
                 )
                 self.waiting = {
@@ -180,25 +180,25 @@ class ScriptPlayer:
         return self.players[name]
 
     def ask(self, name: str, request: Any, version: int) -> None:
-        ticket = self.world.ask(request, version, name)
+        ticket = self.driver.ask(request, version, name)
         self.waiting[ticket] = name
 
     def news(self) -> list[str]:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
-        group = self.world.group
+        group = self.driver.group
         for member in [] if group is None else group.live.members.values():
             if member.join_ticket in self.waiting:
                 # before it is told itself
                 self.name(member.member_id, self.waiting[member.join_ticket])
-        for ticket, answer in self.world.responses:
+        for ticket, answer in self.driver.responses:
             name = self.waiting.pop(ticket)
             player = self.player(name)
             if isinstance(answer, JoinGroupResponse):
                 player.hear_join(answer)
                 self.name(player.member_id, name)
             lines.append(f"{name}: {self.words(answer)}")
-        self.world.responses.clear()
+        self.driver.responses.clear()
         fresh = [name for ticket, name in self.waiting.items() if ticket not in self.known_waiting]
         self.known_waiting = dict(self.waiting)
         return lines + [f"{name} waits" for name in fresh]
@@ -247,7 +247,7 @@ class ScriptPlayer:
 
     def offsets(self) -> list[str]:
         """What the group has committed."""
-        by_topic = self.world.shard.ledger.offsets.get("g", {})
+        by_topic = self.driver.shard.ledger.offsets.get("g", {})
         lines = [
             f"{topic}-{index}: {value.offset}"
             for topic, some in by_topic.items()
@@ -257,7 +257,7 @@ class ScriptPlayer:
 
     def show(self) -> list[str]:
         """The group as it is now, and as its log has it."""
-        group = self.world.group
+        group = self.driver.group
         if group is None:
             return ["no group"]
         live, saved = group.live, group.saved
@@ -287,8 +287,8 @@ class ScriptPlayer:
 
     def describe(self) -> list[str]:
         """The group as an administrator sees it."""
-        (group,) = self.world.send(DescribeGroupsRequest(groups=("g",)), 6).groups
-        self.world.responses.clear()
+        (group,) = self.driver.send(DescribeGroupsRequest(groups=("g",)), 6).groups
+        self.driver.responses.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
         lines = [

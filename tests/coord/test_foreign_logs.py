@@ -11,7 +11,7 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
 from apportion.wire.records.groups import RecordTopicPartitions
-from tests.coord.shard_driver import World, member_metadata, picture, recovered, topic_id
+from tests.coord.shard_driver import ShardDriver, member_metadata, picture, recovered, topic_id
 
 MEMBER = CoordinatorRecord(
     kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), member_metadata()
@@ -50,7 +50,7 @@ def group_of(
     *log: CoordinatorRecord,
 ) -> dict[str, Any]:
     """The picture of the group that this log leaves."""
-    result: dict[str, Any] = picture(recovered(log, World().shard))["groups"]["g"]
+    result: dict[str, Any] = picture(recovered(log, ShardDriver().shard))["groups"]["g"]
     return result
 
 
@@ -142,7 +142,7 @@ def test_a_tombstone_of_what_is_not_there_makes_no_group() -> None:
         kept.ConsumerGroupMetadataKey(group_id="g"),
     ]
     log = [CoordinatorRecord(key, None) for key in keys]
-    assert picture(recovered(log, World().shard)) == {"groups": {}, "offsets": {}}
+    assert picture(recovered(log, ShardDriver().shard)) == {"groups": {}, "offsets": {}}
 
 
 def test_a_member_that_says_other_things_is_counted_for_those_alone() -> None:

@@ -26,7 +26,7 @@ from tests.coord.mixed_shard_driver import (
     SESSION_MS,
     ClassicClient,
     ConsumerClient,
-    MixedWorld,
+    MixedShardDriver,
 )
 from tests.coord.shard_driver import picture, recovered, through_bytes, topic_id
 
@@ -60,7 +60,7 @@ class Mixed(RuleBasedStateMachine):
             group_min_session_timeout_ms=1_000,
             group_consumer_migration_policy=policy,
         )
-        self.world = MixedWorld(setting, Topics(self.topics()))
+        self.driver = MixedShardDriver(setting, Topics(self.topics()))
         for kind, instance in first:
             self.start(kind, ("foo",), instance)
         self.everybody_acts(rounds)
@@ -72,9 +72,9 @@ class Mixed(RuleBasedStateMachine):
         self.made += 1
         name = f"m{self.made}"
         if kind == "consumer":
-            return ConsumerClient(self.world, name, topic_names, instance_id)
+            return ConsumerClient(self.driver, name, topic_names, instance_id)
         return ClassicClient(
-            self.world,
+            self.driver,
             name,
             topic_names,
             instance_id,
@@ -143,7 +143,7 @@ class Mixed(RuleBasedStateMachine):
 
     @rule(elapsed_ms=st.sampled_from([100, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
     def wait(self, elapsed_ms: Any) -> None:
-        self.world.advance(elapsed_ms)
+        self.driver.advance(elapsed_ms)
         for client in self.clients:
             if self.is_over(client):  # it must stop by itself in real life
                 client.lose()
@@ -154,7 +154,7 @@ class Mixed(RuleBasedStateMachine):
         """
         if client.is_classic and client.waits is not None:
             return False
-        group = self.world.group()
+        group = self.driver.group()
         if isinstance(group, ConsumerGroup):
             return client.member_id not in group.saved.members
         if group is None or not client.is_classic or client.member_id not in group.live.members:
@@ -168,11 +168,11 @@ class Mixed(RuleBasedStateMachine):
     def grow(self, name: str) -> None:
         if self.sizes[name] < 6:
             self.sizes[name] += 1
-            self.world.change_topics(self.topics())
+            self.driver.change_topics(self.topics())
 
     @rule()
     def crash(self) -> None:
-        self.world.crash()
+        self.driver.crash()
         for client in self.clients:
             if client.is_classic:
                 assert isinstance(client, ClassicClient)
@@ -190,12 +190,12 @@ class Mixed(RuleBasedStateMachine):
 
     @invariant()
     def replay_equals_live(self) -> None:
-        live = picture(self.world.shard)
-        assert picture(recovered(through_bytes(self.world.log), self.world.shard)) == live
+        live = picture(self.driver.shard)
+        assert picture(recovered(through_bytes(self.driver.log), self.driver.shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
-        log, live = self.world.log, saved_state(self.world.shard.ledger)
+        log, live = self.driver.log, saved_state(self.driver.shard.ledger)
         for drops_tombstones in (True, False):
             assert (
                 difference_or_none(
@@ -215,23 +215,23 @@ class Mixed(RuleBasedStateMachine):
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths: int, drops_tombstones: bool) -> None:
         """The log's cleaner passes over a part of it; what it leaves is the log from now on."""
-        log = self.world.log
-        self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
+        log = self.driver.log
+        self.driver.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @invariant()
     def one_step_writes_once(self) -> None:
         """A migration and what caused it are in the log together or not at all."""
-        assert [type(action) for action in self.world.actions].count(Append) <= 1
+        assert [type(action) for action in self.driver.actions].count(Append) <= 1
 
     @invariant()
     def every_law_of_a_group_holds(self) -> None:
-        group = self.world.group()
+        group = self.driver.group()
         if isinstance(group, ConsumerGroup):
             laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
             assert {
                 name: why
                 for name, law in laws.items()
-                if (why := list(law(group, self.world.shard.topics)))
+                if (why := list(law(group, self.driver.shard.topics)))
             } == {}
 
     def teardown(self) -> None:
@@ -254,8 +254,8 @@ class Mixed(RuleBasedStateMachine):
                 client.act()
         if not self.clients:
             return
-        group = self.world.group()
-        policy = self.world.settings.group_consumer_migration_policy
+        group = self.driver.group()
+        policy = self.driver.settings.group_consumer_migration_policy
         seated = [client for client in self.clients if self.is_seated(client)]
         if policy == "bidirectional":
             assert seated == self.clients
@@ -270,10 +270,10 @@ class Mixed(RuleBasedStateMachine):
         assert {partition for client in seated for partition in client.owned} == wanted
         assert group is not None
         assert group.state_name() == "Stable"
-        written = len(self.world.log)
+        written = len(self.driver.log)
         for client in seated:
             client.act()
-        assert len(self.world.log) == written
+        assert len(self.driver.log) == written
 
     def is_seated(self, client: Any) -> bool:
         result: bool = client.next == "beat" if client.is_classic else client.epoch > 0

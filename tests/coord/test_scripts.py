@@ -27,7 +27,7 @@ from apportion.wire.records.groups import (
     RecordTopicPartitions,
 )
 from tests.coord.scripted import check
-from tests.coord.shard_driver import World, member_metadata, parts, topic_id, topics
+from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -37,7 +37,7 @@ class Story:
     """One script being played."""
 
     def __init__(self) -> None:
-        self.world = World(known=topics())
+        self.driver = ShardDriver(known=topics())
         self.epochs: dict[str, int] = {}
         self.instances: dict[str, str | None] = {}
         self.topics: dict[str, Topic] = {}
@@ -47,17 +47,17 @@ class Story:
         match line.split():
             case ["topic", name, partitions]:
                 self.topics[name] = Topic(name, topic_id(name), int(partitions))
-                self.world.change_topics(self.topics.values())
+                self.driver.change_topics(self.topics.values())
                 return []
             case ["group", "at", epoch, *_]:
                 self.settle(int(epoch.rstrip(":")), line.split(":")[1])
                 return []
             case ["time", elapsed_ms]:
-                before = len(self.world.notes)
-                self.world.advance(int(elapsed_ms))
-                return self.world.notes[before:]
+                before = len(self.driver.notes)
+                self.driver.advance(int(elapsed_ms))
+                return self.driver.notes[before:]
             case ["crash"]:
-                self.world.crash()
+                self.driver.crash()
                 return []
             case ["show"]:
                 return self.show()
@@ -83,7 +83,7 @@ class Story:
 
     def beat(self, member: str, epoch: int, **facts: Any) -> list[str]:
         """One heartbeat, and the answer as a line."""
-        answer = self.world.beat(member, epoch, instance_id=self.instances.get(member), **facts)
+        answer = self.driver.beat(member, epoch, instance_id=self.instances.get(member), **facts)
         if answer.error_code:
             return [f"{member}: {Code(answer.error_code).name}"]
         self.epochs[member] = answer.member_epoch
@@ -113,16 +113,16 @@ class Story:
                 ),
                 records.current_assignment("g", member, value),
             ]
-        self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
-        self.world.crash()
-        group: Any = self.world.shard.ledger.groups["g"]
-        hashed = metadata_hash(group, self.world.shard.topics)
-        self.world.log.append(records.group_epoch("g", epoch, hashed))
-        self.world.crash()
+        self.driver.log = [*log, records.assignment_epoch("g", epoch, 0)]
+        self.driver.crash()
+        group: Any = self.driver.shard.ledger.groups["g"]
+        hashed = metadata_hash(group, self.driver.shard.topics)
+        self.driver.log.append(records.group_epoch("g", epoch, hashed))
+        self.driver.crash()
 
     def show(self) -> list[str]:
         """The group as its page in KIP-848 would show it."""
-        group: Any = self.world.shard.ledger.groups.get("g")
+        group: Any = self.driver.shard.ledger.groups.get("g")
         if group is None:
             return ["no group"]
         assert group.saved is not None

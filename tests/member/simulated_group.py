@@ -82,7 +82,7 @@ class Actor:
         return view
 
 
-class GroupWorld:
+class SimulatedGroup:
     """The group "g" and those who ever were in it. mail: what is under way, as (actor, "ask" or an
     event, request id).
     """

@@ -22,7 +22,7 @@ from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
-from tests.member.simulated_group import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
+from tests.member.simulated_group import REBALANCE_MS, SESSION_MS, Actor, SimulatedGroup
 
 if TYPE_CHECKING:
     from apportion.topics import TopicPartition
@@ -35,7 +35,7 @@ WORDS = topology_of(
 )
 
 
-class StreamsWorld(GroupWorld):
+class SimulatedStreamsGroup(SimulatedGroup):
     """ends: where changelogs end; None: nobody tells. has: the offset sums of tasks that an
     instance does not run, by its name.
 

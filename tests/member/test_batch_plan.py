@@ -26,7 +26,7 @@ P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 FROM_EARLIEST = StartingOffsets(default=EARLIEST)
 
 
-def world(logs: dict[TopicIdPartition, tuple[int, int]], **fields: Any) -> PlanInput:
+def plan_input(logs: dict[TopicIdPartition, tuple[int, int]], **fields: Any) -> PlanInput:
     return PlanInput(
         checkpoint="c",
         logs={partition: LogBounds(*log) for partition, log in logs.items()},
@@ -35,13 +35,13 @@ def world(logs: dict[TopicIdPartition, tuple[int, int]], **fields: Any) -> PlanI
 
 
 def test_before_anything_is_owned_nothing_changes() -> None:
-    assert plan_batch(EMPTY_SPAN, world({})) == BatchPlan(EMPTY_SPAN, {}, ())
+    assert plan_batch(EMPTY_SPAN, plan_input({})) == BatchPlan(EMPTY_SPAN, {}, ())
 
 
 def test_an_unknown_partition_starts_by_the_rule_and_commits_its_start_first() -> None:
     logs = {P0: (5, 20), P1: (0, 30), P2: (2, 40)}
     starting = StartingOffsets(default=LATEST, by_partition={("t", 1): EARLIEST, ("t", 2): 17})
-    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)) == BatchPlan(
+    assert plan_batch(EMPTY_SPAN, plan_input(logs, starting_offsets=starting)) == BatchPlan(
         sorted_span("c", {P0: (20, 20), P1: (0, 30), P2: (17, 40)}), {P0: 20, P1: 0, P2: 17}, ()
     )
 
@@ -50,7 +50,7 @@ def test_a_start_may_be_given_as_spark_and_the_wire_number_it() -> None:
     assert (EARLIEST, LATEST) == (-2, -1)
     starting = StartingOffsets(by_partition={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
-    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)).commit_first == {
+    assert plan_batch(EMPTY_SPAN, plan_input(logs, starting_offsets=starting)).commit_first == {
         P0: 5,
         P1: 20,
         P2: 20,
@@ -58,7 +58,7 @@ def test_a_start_may_be_given_as_spark_and_the_wire_number_it() -> None:
 
 
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning() -> None:
-    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, new_partitions={P0})) == BatchPlan(
+    assert plan_batch(EMPTY_SPAN, plan_input({P0: (3, 9)}, new_partitions={P0})) == BatchPlan(
         sorted_span("c", {P0: (3, 9)}), {P0: 3}, ()
     )
 
@@ -67,7 +67,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
     logs = {P0: (0, 50), P1: (0, 50), P2: (0, 50)}
     committed = {P0: 30, P1: 4, P2: 7}
-    assert plan_batch(previous, world(logs, committed=committed)) == BatchPlan(
+    assert plan_batch(previous, plan_input(logs, committed=committed)) == BatchPlan(
         sorted_span("c", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}), {}, ()
     )
 
@@ -75,38 +75,40 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one() -> None:
     again = TopicIdPartition("t", OTHER_ID, 0)
     assert plan_batch(
-        sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)
+        sorted_span("c", {P0: (0, 10)}), plan_input({again: (0, 3)}, starting_offsets=FROM_EARLIEST)
     ) == BatchPlan(sorted_span("c", {again: (0, 3)}), {again: 0}, ())
 
 
 def test_a_kept_partition_goes_on_where_the_last_span_ended_whatever_the_group_says() -> None:
     previous = sorted_span("c", {P0: (0, 10)})
-    assert plan_batch(previous, world({P0: (0, 12)}, kept={P0}, committed={P0: 99})) == BatchPlan(
-        sorted_span("c", {P0: (10, 12)}), {}, ()
-    )
+    assert plan_batch(
+        previous, plan_input({P0: (0, 12)}, kept={P0}, committed={P0: 99})
+    ) == BatchPlan(sorted_span("c", {P0: (10, 12)}), {}, ())
 
 
 def test_nothing_new_gives_back_the_very_span() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
-    assert plan_batch(previous, world({P0: (0, 10), P1: (0, 7)}, kept={P0, P1})).span is previous
+    assert (
+        plan_batch(previous, plan_input({P0: (0, 10), P1: (0, 7)}, kept={P0, P1})).span is previous
+    )
 
 
 def test_a_new_life_with_the_same_partitions_and_no_news_gives_back_the_very_span() -> None:
     previous = sorted_span("c", {P0: (0, 10)})
-    assert plan_batch(previous, world({P0: (0, 10)}, committed={P0: 10})).span is previous
+    assert plan_batch(previous, plan_input({P0: (0, 10)}, committed={P0: 10})).span is previous
 
 
 def test_a_change_of_owner_alone_is_a_new_span() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
-    assert plan_batch(previous, world({P0: (0, 10)}, kept={P0})).span == sorted_span(
+    assert plan_batch(previous, plan_input({P0: (0, 10)}, kept={P0})).span == sorted_span(
         "c", {P0: (10, 10)}
     )
-    assert plan_batch(previous, world({})).span == sorted_span("c", {})
+    assert plan_batch(previous, plan_input({})).span == sorted_span("c", {})
 
 
 def test_offsets_that_were_deleted_or_cut_off_are_named() -> None:
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
-    answer = plan_batch(previous, world({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
+    answer = plan_batch(previous, plan_input({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
     assert answer == BatchPlan(
         sorted_span("c", {P0: (25, 40), P1: (8, 8)}), {}, (Gap(P0, 10, 25), Gap(P1, 10, 8))
     )
@@ -120,14 +122,14 @@ def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read() -> N
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     logs = {P0: (0, 99), P1: (0, 99), P2: (0, 99)}
     assert plan_batch(
-        previous, world(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})
+        previous, plan_input(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})
     ).span == sorted_span("c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)})
 
 
 def test_a_limit_is_split_by_lag() -> None:
     previous = sorted_span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}
-    assert plan_batch(previous, world(logs, kept={P0, P1, P2}, limit=112)).span == sorted_span(
+    assert plan_batch(previous, plan_input(logs, kept={P0, P1, P2}, limit=112)).span == sorted_span(
         "c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)}
     )
 
@@ -164,7 +166,7 @@ def test_every_lagging_partition_is_served_within_a_few_batches(
     logs = {partition: (0, end) for partition, end in zip(partitions, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
     while True:
-        after = plan_batch(current, world(logs, kept=logs, limit=limit)).span
+        after = plan_batch(current, plan_input(logs, kept=logs, limit=limit)).span
         if after is current:
             break
         for partition, (start, to) in after.ranges.items():

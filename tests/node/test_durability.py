@@ -34,7 +34,7 @@ deeds = st.one_of(
 )
 
 
-class World:
+class DurabilityModel:
     """A broker's lives, what its clients asked in the present one, and what they were told in
     any.
     """
@@ -148,10 +148,10 @@ class World:
 def test_nothing_that_was_acknowledged_is_ever_lost(
     kit: "type[Kit]", history: list[tuple[str, int | str | None, int | None]]
 ) -> None:
-    world = World(kit)
+    model = DurabilityModel(kit)
     for deed in history:
-        world.act(*deed)
-    world.check()
+        model.act(*deed)
+    model.check()
 
 
 @settings(

@@ -41,10 +41,10 @@ def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seed, law = seed_of(name).seed, seed_of(name).law
-    world = PLANTED[name].world(seed)
-    assert play(world).broken is None
+    scenario = PLANTED[name].scenario(seed)
+    assert play(scenario).broken is None
     PLANTED[name].plant(monkeypatch)
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == law, broken
 

@@ -103,10 +103,10 @@ def test_figures_add_up() -> None:
 
 
 def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
-    world = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
-    assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
-    assert {fault.kind for fault in world.faults} <= {"cut", "pause"}
-    assert world.faults
+    scenario = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
+    assert (scenario.seed, scenario.partitions, scenario.workers) == (4, 3, 5)
+    assert {fault.kind for fault in scenario.faults} <= {"cut", "pause"}
+    assert scenario.faults
     why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
     with pytest.raises(ScenarioRefused, match=why):
         Draw(sizes={"partitions": 0}).scenario(4)
@@ -125,8 +125,8 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
 )
 def test_what_is_said_contradicts_no_seed(sizes: dict[str, int]) -> None:
     for seed in range(200):
-        world = Draw(sizes=sizes).scenario(seed)
-        assert {name: getattr(world, name) for name in sizes} == sizes
+        scenario = Draw(sizes=sizes).scenario(seed)
+        assert {name: getattr(scenario, name) for name in sizes} == sizes
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ def test_a_seed_that_failed_holds_now(line: str) -> None:
 
 
 def test_a_line_says_a_world() -> None:
-    world = drawn_of(
+    scenario = drawn_of(
         "17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew"
     )
-    assert world == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
+    assert scenario == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
     assert drawn_of("17 faults=none - it was broken from the start").faults == ()
     with pytest.raises(AssertionError, match="not a line"):
         drawn_of("17 no reason")

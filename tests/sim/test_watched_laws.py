@@ -120,10 +120,10 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
 @pytest.mark.parametrize("what", SABOTAGE)
 def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, name, faulty, law = SABOTAGE[what]
-    world = draw_scenario(0, duration_ms=30_000)
-    assert play(world).broken is None
+    scenario = draw_scenario(0, duration_ms=30_000)
+    assert play(scenario).broken is None
     monkeypatch.setattr(target, name, faulty)
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == law, broken
 
@@ -131,13 +131,13 @@ def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.Mo
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
-    assert play(world).broken is None
+    scenario = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
+    assert play(scenario).broken is None
     stored = coordinators.stored_records
     monkeypatch.setattr(
         coordinators, "stored_records", lambda partition: list(stored(partition))[:-2]
     )
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert (broken.law, broken.why) == (
         "durable",
@@ -151,8 +151,8 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
     """As of a foreign client that has a partition of which the sink has nothing. The workers of
     this seed begin with each log.
     """
-    world = draw_scenario(1, kinds=(), duration_ms=30_000)
-    assert play(world).broken is None
+    scenario = draw_scenario(1, kinds=(), duration_ms=30_000)
+    assert play(scenario).broken is None
     commit = worker.commit  # type: ignore[attr-defined]
     monkeypatch.setattr(
         worker,
@@ -161,7 +161,7 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
             who, {partition: at or 1 for partition, at in offsets.items()}, *facts
         ),
     )
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == "one-sink", broken
     assert "commit" in broken.why, broken
