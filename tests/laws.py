@@ -295,8 +295,10 @@ def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 whole = [f"{node.module}.{alias.name}" for alias in node.names]
-                found = [names[each] if each in names else names.get(node.module) for each in whole]
-                arrows[path] += [each for each in found if each is not None and each != path]
+                imported = [
+                    names[each] if each in names else names.get(node.module) for each in whole
+                ]
+                arrows[path] += [each for each in imported if each is not None and each != path]
             elif isinstance(node, ast.Import):
                 arrows[path] += [names[alias.name] for alias in node.names if alias.name in names]
     circles: list[list[str]] = []
@@ -355,8 +357,8 @@ def place_faults(path: str, text: str) -> Iterator[str]:
     """Addresses of package registries, and paths of somebody's machine."""
     for number, line in enumerate(text.splitlines(), 1):
         for law in (NAMED_HOSTS, INDEX_ADDRESS, MACHINE_PATH):
-            if found := law.search(line):
-                yield f"{path}:{number}: {found[0].strip()!r}"
+            if match := law.search(line):
+                yield f"{path}:{number}: {match[0].strip()!r}"
 
 
 @cache

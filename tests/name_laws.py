@@ -69,10 +69,10 @@ def type_names(modules: list[tuple[str, ast.Module]]) -> dict[str, list[str]]:
     Kafka's message schemas reuse the names of nested structures, so all of wire/messages/ counts as
     one module.
     """
-    places: dict[str, list[str]] = {}
+    defined_in: dict[str, list[str]] = {}
     for path, tree in modules:
         module = "wire/messages/" if path.startswith("wire/messages/") else path
         for name in defined_types(tree):
-            if module not in places.setdefault(name, []):
-                places[name].append(module)
-    return {name: paths for name, paths in places.items() if len(paths) > 1}
+            if module not in defined_in.setdefault(name, []):
+                defined_in[name].append(module)
+    return {name: paths for name, paths in defined_in.items() if len(paths) > 1}

@@ -69,8 +69,8 @@ LAWS = [
 
 
 def test_no_public_type_name_stands_twice() -> None:
-    found = {name: len(places) for name, places in type_names(sources()).items()}
-    assert ratchet_faults(found, NAMES_TWICE, 1) == []
+    defined = {name: len(partitions) for name, partitions in type_names(sources()).items()}
+    assert ratchet_faults(defined, NAMES_TWICE, 1) == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -56,10 +56,12 @@ def bootstrap() -> Iterator[str]:
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap, client_id="reader")
         topic = cluster.create_topic("t", 1)
-        place = TopicIdPartition("t", topic.id, 0)
-        cluster.produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
-        cluster.commit("h", {place: 2})
-        cluster.commit("g", {place: 1})
+        partition = TopicIdPartition("t", topic.id, 0)
+        cluster.produce(
+            partition, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
+        )
+        cluster.commit("h", {partition: 2})
+        cluster.commit("g", {partition: 1})
         join(cluster, "g", "member-1")
         cluster.close()
         yield broker.bootstrap
@@ -165,9 +167,9 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
 
 def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap: str) -> None:
     cluster: Any = Cluster(bootstrap)
-    place = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
+    partition = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
     try:
-        cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
+        cluster.commit("of-a-sink", {partition: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
         result = CliRunner().invoke(
             app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap]
         )

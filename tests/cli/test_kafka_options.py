@@ -15,9 +15,9 @@ def bootstrap() -> Iterator[str]:
     """A broker with the groups `etl` and `other`, of offsets alone."""
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
-        place = partitions_of(cluster.create_topic("t", 1))[0]
+        partition = partitions_of(cluster.create_topic("t", 1))[0]
         for group in ("etl", "other"):
-            cluster.commit(group, {place: 0})
+            cluster.commit(group, {partition: 0})
         cluster.close()
         yield broker.bootstrap
 

@@ -189,15 +189,21 @@ def test_failing_seeds_stand_above_the_verdict_with_their_commands(
 
 def test_a_fleet_as_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = run_sim(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
-    found = json.loads(text)
-    assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (
+    report = json.loads(text)
+    assert (
+        code,
+        report["verdict"],
+        report["first"],
+        report["runs"],
+        report["figures"]["seeds"],
+    ) == (
         1,
         "broken",
         0,
         8,
         8,
     )
-    assert found["failed"] == [
+    assert report["failed"] == [
         {
             "seed": 7,
             "law": "process-lives",
@@ -256,8 +262,8 @@ def test_a_seed_that_needs_no_fault_is_replayed_without_any(
     code, text = run_sim(
         capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven
     )
-    found = json.loads(text)
-    assert (code, found["faults"], found["command"]) == (
+    report = json.loads(text)
+    assert (code, report["faults"], report["command"]) == (
         1,
         [],
         "apportion sim --seed 7 --topics 1 --fault none",

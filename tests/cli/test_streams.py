@@ -45,7 +45,7 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
 def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
     broker: SimpleNamespace,
 ) -> None:
-    broker.clusters["one"].commit("up", {broker.places[0]: 1, broker.places[1]: 2})
+    broker.clusters["one"].commit("up", {broker.partitions[0]: 1, broker.partitions[1]: 2})
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
     advice = (
@@ -82,13 +82,13 @@ def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
 
 
 def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("same", {broker.places[0]: 1})
+    broker.clusters["one"].commit("same", {broker.partitions[0]: 1})
     with group(broker, "same", upgrading()) as ids:
-        found = as_json(broker, "same")
-    advice = found["metadata"].pop("advice")
-    old, new = found.pop("processes")
+        report = as_json(broker, "same")
+    advice = report["metadata"].pop("advice")
+    old, new = report.pop("processes")
     assert [sentence.split(" ")[:2] for sentence in advice] == [["Process", OLD_NAME]]
-    assert found == {
+    assert report == {
         "group": "same",
         "state": "Stable",
         "told": True,
@@ -131,7 +131,7 @@ def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> No
 
 
 def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("tasks", {broker.places[0]: 1})
+    broker.clusters["one"].commit("tasks", {broker.partitions[0]: 1})
     with group(broker, "tasks", upgrading()):
         old, new = as_json(broker, "tasks")["processes"]
     del old["consumers"], new["consumers"]
@@ -213,7 +213,7 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
     ]
     with group(broker, "odd", members) as ids:
         code, lines = asked(broker, "odd")
-        found = as_json(broker, "odd")
+        report = as_json(broker, "odd")
     blocks = {
         name: [line.strip() for line in lines[lines.index(name) + 1 :][:4]]
         for name in lines
@@ -234,9 +234,9 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
         "got no tasks and shuts down: "
         "make them, start it again",
     ]
-    assert found["metadata"]["held_back_by"] == []
+    assert report["metadata"]["held_back_by"] == []
     assert {
-        each["consumers"][0]["member"]: each["process"] for each in found["processes"]
+        each["consumers"][0]["member"]: each["process"] for each in report["processes"]
     } == dict.fromkeys(ids)
 
 
@@ -283,7 +283,7 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) ->
 
 
 def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
+    broker.clusters["one"].commit("waiting", {broker.partitions[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
     with group(
         broker,
@@ -296,6 +296,6 @@ def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
             )
         ],
     ):
-        found, (_, lines) = as_json(broker, "later"), asked(broker, "later")
-    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
+        report, (_, lines) = as_json(broker, "later"), asked(broker, "later")
+    assert (report["lag"], report["processes"][0]["lag"]) == (None, None)
     assert "  active     not known" in lines

@@ -217,12 +217,14 @@ def test_an_old_generation_can_commit_nothing(
     old = first.status()
     second = members("range")
     settle([first, second], 2, 2)
-    place = partitions_of(topic)[0]
+    partition = partitions_of(topic)[0]
     with pytest.raises(Refused) as refusal:
-        cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000)
+        cluster.commit(
+            group, {partition: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000
+        )
     assert refusal.value.code is Code.ILLEGAL_GENERATION
-    first.commit({place: 2})
-    assert cluster.committed(group, [place]) == {place: 2}
+    first.commit({partition: 2})
+    assert cluster.committed(group, [partition]) == {partition: 2}
 
 
 def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
@@ -230,14 +232,14 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
 ) -> None:
     first = members("cooperative-sticky")
     settle([first], 4)
-    place, crowd = partitions_of(topic)[0], [first]
+    partition, crowd = partitions_of(topic)[0], [first]
     for number in range(3):
         crowd.append(members("cooperative-sticky"))
-        first.commit({place: number})
+        first.commit({partition: number})
         follow(*crowd)
-        first.commit({place: number + 10})
+        first.commit({partition: number + 10})
     settle(crowd, 1, 1, 1, 1)
-    assert first.committed([place]) == {place: 12}
+    assert first.committed([partition]) == {partition: 12}
 
 
 def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(
@@ -337,9 +339,9 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[.
 def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
     bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
 ) -> None:
-    for place in partitions_of(topic):
+    for topic_partition in partitions_of(topic):
         cluster.produce(
-            place,
+            topic_partition,
             encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1),
         )
     seen = []
@@ -362,8 +364,8 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     settle([old], 4)
     new = members()
     settle([old, new], 2, 2)
-    place = new.resolve_names(new.status().owned)[0]
-    new.commit({place: 7})
+    partition = new.resolve_names(new.status().owned)[0]
+    new.commit({partition: 7})
     assert old.leave()
     settle([new], 4)
     back = members("cooperative-sticky")
@@ -372,6 +374,10 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     back.commit({mine: 9})
     assert new.leave()
     settle([back], 4)
-    assert back.committed([place, mine]) == {place: 7, mine: 9} if place != mine else {place: 9}
+    assert (
+        back.committed([partition, mine]) == {partition: 7, mine: 9}
+        if partition != mine
+        else {partition: 9}
+    )
     third = members("cooperative-sticky")
     settle([back, third], 2, 2)

@@ -123,8 +123,10 @@ def test_records_come_with_the_task_that_they_are_for(
 ) -> None:
     first = instance()
     until(lambda: shared(first), first)
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"%d" % place.partition, ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(
+            partition, encode_batch([(b"k", b"%d" % partition.partition, ())], timestamp_ms=1)
+        )
     got = {}
 
     def read_all() -> bool:
@@ -195,8 +197,8 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
 def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    def keep(places: tuple[TopicPartition, ...]) -> None:
-        gone = [task for task, read in first.tasks.active.items() if set(read) & set(places)]
+    def keep(partitions: tuple[TopicPartition, ...]) -> None:
+        gone = [task for task, read in first.tasks.active.items() if set(read) & set(partitions)]
         first.report(dict.fromkeys(gone, 5))
 
     first = instance(application_server="first:1", on_revoked=keep)
@@ -214,8 +216,8 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
     first = instance(acceptable_recovery_lag=10)
     until(lambda: shared(first), first)
     (changelog,) = cluster.topics([f"{application}-counts-changelog"], fresh=True)
-    for place in partitions_of(changelog):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
+    for partition in partitions_of(changelog):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
     second = instance(acceptable_recovery_lag=10)
     until(lambda: len(second.tasks.standby) == 2 and len(second.tasks.active) == 4, first, second)
     assert {task.subtopology for task in second.tasks.active} == {0}
@@ -231,7 +233,7 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
     story: list[Any] = []
     first = instance(
         on_tasks=lambda share: story.append(len(share.active)),
-        on_lost=lambda places: story.append("lost"),
+        on_lost=lambda partitions: story.append("lost"),
     )
     until(lambda: shared(first), first)
     gone = LeaveGroupRequest(
@@ -254,8 +256,8 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
         if len(tries) == 1:
             raise Disconnected("the changelog cannot be read now")
 
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     first = instance(on_tasks=take_over)
     with pytest.raises(Disconnected):
         until(lambda: False, first)
@@ -276,8 +278,8 @@ def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(
 ) -> None:
     story: list[Any] = []
 
-    def flush(places: tuple[TopicPartition, ...]) -> None:
-        story.append(f"{len(places)} partitions go")
+    def flush(partitions: tuple[TopicPartition, ...]) -> None:
+        story.append(f"{len(partitions)} partitions go")
         if len(story) == 2:
             raise OSError("the disk is full")
 
@@ -336,14 +338,14 @@ def test_one_instance_shuts_all_down_in_order(
     def start(name: str) -> StreamsConsumer:
         process: StreamsConsumer = instance(
             on_tasks=lambda share: left.update({name: share}),
-            on_revoked=lambda places: process.commit(),
+            on_revoked=lambda partitions: process.commit(),
         )
         return process
 
     first, second = start("first"), start("second")
     until(lambda: shared(first, second), first, second)
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     read: list[TaskRecord] = []
     while len(read) < 4:
         read += [*first.poll_tasks(50), *second.poll_tasks(50)]
@@ -374,7 +376,7 @@ def test_endpoints_tell_where_partitions_are(instance: Callable[..., StreamsCons
 
     until(known, first, second)
     hosts = {
-        host.host: {place.partition for place in places}
-        for host, places in first.tasks.active_hosts.items()
+        host.host: {partition.partition for partition in partitions}
+        for host, partitions in first.tasks.active_hosts.items()
     }
     assert set(hosts) == {"one", "two"}

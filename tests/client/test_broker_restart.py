@@ -92,8 +92,8 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
 ) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = partitions_of(cluster.create_topic("t", 1))[0]
-    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+    partition = partitions_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(partition, encode_batch([(None, b"before", ())], timestamp_ms=0))
 
     def messages() -> list[str]:
         lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
@@ -113,7 +113,7 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
             "group g-outage: cannot fetch now, and tries again until it can: .*connection", began
         )
         broker = start()
-        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        cluster.produce(partition, encode_batch([(None, b"after", ())], timestamp_ms=0))
         assert len(consumer.poll(20_000)) == 1
         assert [line.rpartition(" after ")[0] for line in messages()[1:]] == [
             "group g-outage: fetches again"
@@ -126,8 +126,8 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(
 ) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = partitions_of(cluster.create_topic("t", 1))[0]
-    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+    partition = partitions_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(partition, encode_batch([(None, b"before", ())], timestamp_ms=0))
     with apportion.Consumer(
         broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest"
     ) as consumer:
@@ -135,9 +135,9 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(
         broker.close()
         assert consumer.poll(500) == []
         broker = start()
-        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        cluster.produce(partition, encode_batch([(None, b"after", ())], timestamp_ms=0))
         records += consumer.poll(20_000)
         consumer.commit()
     assert [(record.offset, record.value) for record in records] == [(0, b"before"), (1, b"after")]
-    assert cluster.committed("g", [place]) == {place: 2}
+    assert cluster.committed("g", [partition]) == {partition: 2}
     cluster.close()

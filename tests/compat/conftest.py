@@ -55,10 +55,10 @@ class Served:
         with open(self.data_dir.parent / "serve.log", "a") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
-        assert found, f"{line!r}; its log: {self.log()}"
+        match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
+        assert match, f"{line!r}; its log: {self.log()}"
         # the line has the port that clients are told, which may be a proxy's
-        self.port = self.port or int(found[1])
+        self.port = self.port or int(match[1])
 
     @property
     def bootstrap(self) -> str:

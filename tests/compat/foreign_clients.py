@@ -112,7 +112,7 @@ class Client:
         return next(iter(self.values_of("owned")[-1:]), [])
 
     def read(self) -> list[tuple[int, int]]:
-        return [tuple(place) for place in self.values_of("read")]
+        return [tuple(record) for record in self.values_of("read")]
 
     def order(self, do: str, **more: Any) -> None:
         with suppress(BrokenPipeError):  # whoever waits for the answer is told that it fell
@@ -128,8 +128,8 @@ class Client:
     def produce(self, partitions: range | list[int]) -> set[tuple[int, int]]:
         """The places of new records, one in each of `partitions`."""
         return {
-            tuple(place)
-            for place in self.answer("produced", "produce", partitions=list(partitions))
+            tuple(record)
+            for record in self.answer("produced", "produce", partitions=list(partitions))
         }
 
     def join(self) -> None:

@@ -65,15 +65,15 @@ def shared_by(*members: Client) -> bool:
 
 
 def read_by(*members: Client) -> set[tuple[int, int]]:
-    return {place for member in members for place in member.read()}
+    return {record for member in members for record in member.read()}
 
 
-def read_by_owners(places: set[tuple[int, int]], *members: Client) -> bool:
+def read_by_owners(records: set[tuple[int, int]], *members: Client) -> bool:
     return all(
-        place in member.read()
+        record in member.read()
         for member in members
-        for place in places
-        if place[0] in member.owned()
+        for record in records
+        if record[0] in member.owned()
     )
 
 
@@ -81,7 +81,9 @@ def described(stage: Stage) -> tuple[str, str, dict[str, list[int]]]:
     """(state, assignor, {client id: partitions}) as the broker says."""
     group = stage.admin.describe_consumer_groups([stage.group])[stage.group].result(20)
     members = {
-        each.client_id: sorted(place.partition for place in each.assignment.topic_partitions)
+        each.client_id: sorted(
+            partition.partition for partition in each.assignment.topic_partitions
+        )
         for each in group.members
     }
     return group.state.name, group.partition_assignor, members
@@ -92,7 +94,7 @@ def committed(stage: Stage) -> dict[int, int]:
     offsets = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
         stage.group
     ].result(20)
-    return {place.partition: place.offset for place in offsets.topic_partitions}
+    return {partition.partition: partition.offset for partition in offsets.topic_partitions}
 
 
 def saved_generation(stage: Stage) -> int:
@@ -148,7 +150,7 @@ def test_three_share_leave_and_die_and_every_record_is_read(
         sent = first.produce(range(PARTITIONS))
         stage.until(lambda now=sent: now <= read_by(*everybody), "what came is read")
     for member in everybody:
-        assert [place for place in sorted(member.read()) if place in sent] == [
+        assert [record for record in sorted(member.read()) if record in sent] == [
             (each, 11) for each in member.owned()
         ]
 
@@ -168,7 +170,7 @@ def test_three_share_leave_and_die_and_every_record_is_read(
     taken_over = [
         (partition, offset) for partition, offset in first.read()[seen:] if partition in positions
     ]
-    assert sorted(taken_over) == sorted(place for place in sent if place[0] in positions)
+    assert sorted(taken_over) == sorted(record for record in sent if record[0] in positions)
     # which gives everything back first
     if lane.strategy in ("cooperative-sticky", "consumer") and lane.client != "aiokafka":
         assert [] not in first.values_of("owned"), "a cooperative member goes on with what it keeps"

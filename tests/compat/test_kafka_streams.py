@@ -76,8 +76,8 @@ def test_counts_are_right_through_growth_a_crash_and_a_return(
     replayed = repeats(application.instances)
     assert set(replayed) <= set(lost), "who lives hands over what it has done"
     assert replayed == {
-        place: list(range(committed.get(place, 0), taken[-1] + 1))
-        for place, taken in replayed.items()
+        partition: list(range(committed.get(partition, 0), taken[-1] + 1))
+        for partition, taken in replayed.items()
     }
     assert set(ledger.repeated) <= application.words_of(replayed), "nothing else is counted twice"
     assert application.purged()

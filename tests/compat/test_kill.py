@@ -122,13 +122,13 @@ def test_twenty_kills_lose_and_double_nothing(served: "Served") -> None:
     offset = consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset
     assert load.committed <= offset <= load.committed + 1
     consumer.assign([TopicPartition("t", partition, 0) for partition in range(3)])
-    found: dict[Any, bytes | None] = {}
-    while len(found) < len(load.acknowledged):
+    stored: dict[Any, bytes | None] = {}
+    while len(stored) < len(load.acknowledged):
         message = consumer.poll(10)
-        assert message is not None, f"{len(found)} of {len(load.acknowledged)} records are there"
+        assert message is not None, f"{len(stored)} of {len(load.acknowledged)} records are there"
         assert message.error() is None
-        found[message.partition(), message.offset()] = message.value()
+        stored[message.partition(), message.offset()] = message.value()
     consumer.close()
-    assert load.acknowledged.items() <= found.items()
-    values = list(found.values())
+    assert load.acknowledged.items() <= stored.items()
+    values = list(stored.values())
     assert len(values) == len(set(values))

@@ -71,7 +71,7 @@ class Rolling:
         return whole and max(sizes) - min(sizes) <= 1
 
     def is_read(self) -> bool:
-        return self.sent <= {place for member in self.everybody for place in member.read()}
+        return self.sent <= {record for member in self.everybody for record in member.read()}
 
     def described(self) -> tuple[str, int]:
         """(type, members) as the broker says."""
@@ -84,7 +84,7 @@ class Rolling:
         """{partition: next offset} as the broker says."""
         asked = [ConsumerGroupTopicPartitions(self.stage.group)]
         offsets = self.stage.admin.list_consumer_group_offsets(asked)[self.stage.group].result(20)
-        return {place.partition: place.offset for place in offsets.topic_partitions}
+        return {partition.partition: partition.offset for partition in offsets.topic_partitions}
 
 
 @pytest.fixture

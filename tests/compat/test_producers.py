@@ -29,29 +29,29 @@ def read_all(bootstrap: str, topic: str, count: int) -> dict[int, list[Any]]:
     )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found: dict[Any, list[Any]] = {partition: [] for partition in partitions}
-    while sum(map(len, found.values())) < count:
+    stored: dict[Any, list[Any]] = {partition: [] for partition in partitions}
+    while sum(map(len, stored.values())) < count:
         message = consumer.poll(10)
-        assert message is not None, f"{sum(map(len, found.values()))} of {count} records came"
+        assert message is not None, f"{sum(map(len, stored.values()))} of {count} records came"
         assert message.error() is None
-        found[message.partition()].append(
+        stored[message.partition()].append(
             (message.offset(), message.key(), message.value(), message.headers())
         )
     assert consumer.poll(0.2) is None
     consumer.close()
-    return found
+    return stored
 
 
-def check(found: dict[int, list[Any]], sent: list[tuple[bytes, bytes]]) -> None:
+def check(stored: dict[int, list[Any]], sent: list[tuple[bytes, bytes]]) -> None:
     """`found` holds what was sent, once, at offsets without a gap, each key in the order of its
     sending.
     """
-    for records in found.values():
+    for records in stored.values():
         assert [offset for offset, *_ in records] == list(range(len(records)))
         values = [int(value) for _, _, value, _ in records]
         assert values == sorted(values)
     assert sorted(
-        (key, value) for records in found.values() for _, key, value, _ in records
+        (key, value) for records in stored.values() for _, key, value, _ in records
     ) == sorted(sent)
 
 
@@ -80,9 +80,9 @@ def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool
         producer.poll(0)
     assert producer.flush(30) == 0
     assert delivered == [None] * COUNT
-    found = read_all(served.bootstrap, "t", COUNT)
-    check(found, sent)
-    assert {headers[0] for records in found.values() for *_, headers in records} == {("h", b"1")}
+    stored = read_all(served.bootstrap, "t", COUNT)
+    check(stored, sent)
+    assert {headers[0] for records in stored.values() for *_, headers in records} == {("h", b"1")}
 
 
 @pytest.mark.parametrize("acks", [0, 1])
@@ -110,11 +110,11 @@ def test_kafka_python_produces(served: "Served", codec: str | None, idempotent: 
     futures = [producer.send("t", value, key) for key, value in sent]
     delivered = [future.get(30) for future in futures]
     producer.close()
-    found = read_all(served.bootstrap, "t", COUNT)
-    check(found, sent)
-    places = [(each.partition, each.offset) for each in delivered]
-    assert sorted(places) == sorted(
-        (partition, offset) for partition, records in found.items() for offset, *_ in records
+    stored = read_all(served.bootstrap, "t", COUNT)
+    check(stored, sent)
+    positions = [(each.partition, each.offset) for each in delivered]
+    assert sorted(positions) == sorted(
+        (partition, offset) for partition, records in stored.items() for offset, *_ in records
     )
 
 

@@ -93,10 +93,10 @@ class MixedWorld(World):
         return self.shard.ledger.groups.get("g")
 
 
-def parts_of(places: set[tuple[str, int]]) -> tuple[ConsumerProtocolTopicPartition, ...]:
+def parts_of(partitions: set[tuple[str, int]]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """(topic, partition) as classic members write them."""
     topics: dict[str, list[int]] = {}
-    for topic, index in sorted(places):
+    for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)
     return tuple(
         ConsumerProtocolTopicPartition(topic=topic, partitions=tuple(indexes))

@@ -223,11 +223,11 @@ def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_gro
         DescribedGroup(group_id="new", group_state="Dead"),
         DescribedGroup(group_id="none", group_state="Dead"),
     )
-    found = [
+    codes = [
         group.error_code
         for group in world.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
     ]
-    assert found == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
+    assert codes == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
 
 
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:

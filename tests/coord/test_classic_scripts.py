@@ -266,11 +266,11 @@ class ScriptPlayer:
             f"leader {self.called(live.leader or '')}"
         ]
         for member in live.members.values():
-            place = f" ({member.instance_id})" if member.instance_id else ""
+            instance = f" ({member.instance_id})" if member.instance_id else ""
             waits = ", joins" * (member.join_ticket is not None)
             waits += ", syncs" * (member.sync_ticket is not None)
             lines.append(
-                f"  {self.called(member.member_id)}{place} has "
+                f"  {self.called(member.member_id)}{instance} has "
                 f"{member.assignment.decode() or 'nothing'}{waits}"
             )
         if live.pending_joins:

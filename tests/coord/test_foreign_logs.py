@@ -54,7 +54,7 @@ def group_of(
     return result
 
 
-def places(epochs: dict[tuple[str, int], int]) -> dict[tuple[bytes, int], int]:
+def by_topic_id(epochs: dict[tuple[str, int], int]) -> dict[tuple[bytes, int], int]:
     """The same epochs by topic id and partition."""
     return {(topic_id(topic), partition): epoch for (topic, partition), epoch in epochs.items()}
 
@@ -80,17 +80,17 @@ def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(
     assigned: list[RecordTopicPartitions], epochs: dict[tuple[str, int], int]
 ) -> None:
     group = group_of(MEMBER, hold(*assigned))
-    assert group["members"]["a"]["assigned"] == places(epochs)
-    assert group["held"] == dict.fromkeys(places(epochs), "a")
+    assert group["members"]["a"]["assigned"] == by_topic_id(epochs)
+    assert group["held"] == dict.fromkeys(by_topic_id(epochs), "a")
 
 
 def test_what_a_member_has_to_give_up_is_held_too() -> None:
     group = group_of(
         MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))])
     )
-    assert group["members"]["a"]["revoking"] == places({("foo", 1): 7, ("bar", 0): 7})
+    assert group["members"]["a"]["revoking"] == by_topic_id({("foo", 1): 7, ("bar", 0): 7})
     assert group["held"] == dict.fromkeys(
-        places({("foo", 0): 7, ("foo", 1): 7, ("bar", 0): 7}), "a"
+        by_topic_id({("foo", 0): 7, ("foo", 1): 7, ("bar", 0): 7}), "a"
     )
 
 

@@ -183,7 +183,7 @@ class Mixed(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_is_in_two_hands(self) -> None:
-        working = [place for client in self.clients for place in client.owned]
+        working = [partition for client in self.clients for partition in client.owned]
         assert len(working) == len(set(working)), {
             client.name: sorted(client.owned) for client in self.clients
         }
@@ -267,7 +267,7 @@ class Mixed(RuleBasedStateMachine):
             for topic in client.topic_names
             for index in range(self.sizes[topic])
         }
-        assert {place for client in seated for place in client.owned} == wanted
+        assert {partition for client in seated for partition in client.owned} == wanted
         assert group is not None
         assert group.state_name() == "Stable"
         written = len(self.world.log)

@@ -238,10 +238,10 @@ def test_a_start_looks_after_a_whole_interval() -> None:
     assert kept(world) == []
 
 
-places = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
+partitions = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
 deeds = st.one_of(
-    st.tuples(st.just("commit"), st.sampled_from("gh"), places),
-    st.tuples(st.just("lease"), st.sampled_from("gh"), places),
+    st.tuples(st.just("commit"), st.sampled_from("gh"), partitions),
+    st.tuples(st.just("lease"), st.sampled_from("gh"), partitions),
     st.tuples(
         st.just("join"),
         st.sampled_from("gh"),
@@ -310,12 +310,12 @@ class RetentionModel:
         """Nothing that is needed or young is missing, and nothing is there that was not
         committed.
         """
-        there = {(group, *place) for group in "gh" for place in kept(self.world, group)}
-        for place, ends_ms in list(self.commits.items()):
-            is_needed = place[1] in self.subscriptions.get(place[0], ())
-            assert place in there or not (is_needed or self.world.now.wall_ms < ends_ms)
-            if place not in there:
-                del self.commits[place]
+        there = {(group, *partition) for group in "gh" for partition in kept(self.world, group)}
+        for partition, ends_ms in list(self.commits.items()):
+            is_needed = partition[1] in self.subscriptions.get(partition[0], ())
+            assert partition in there or not (is_needed or self.world.now.wall_ms < ends_ms)
+            if partition not in there:
+                del self.commits[partition]
         assert there == set(self.commits)
 
 

@@ -149,11 +149,11 @@ class Story:
 
 def by_topic(words: list[str]) -> dict[str, list[int]]:
     """["foo-0", "foo-1"] as {"foo": [0, 1]}."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for word in words:
         topic, _, partition = word.rpartition("-")
-        found.setdefault(topic, []).append(int(partition))
-    return found
+        result.setdefault(topic, []).append(int(partition))
+    return result
 
 
 def names(topic_partitions: tuple[TopicPartitions, ...]) -> str:

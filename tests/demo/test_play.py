@@ -27,9 +27,9 @@ def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(
     played: tuple[Path, int],
 ) -> None:
     out, code = played
-    found = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_text())
     facts = {
-        name: found[name]
+        name: summary[name]
         for name in ("rows_in", "rows_out", "duplicates", "missing", "checks_ok", "problems")
     }
     assert (code, facts) == (

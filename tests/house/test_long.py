@@ -67,7 +67,9 @@ def test_a_search_names_tests_that_there_are_and_options_that_are_understood(
     search: Search,
 ) -> None:
     words = shlex.split(search.line(17, is_sample=True))
-    words = words[next(place for place, word in enumerate(words) if word == long.PYTHON) + 1 :]
+    words = words[
+        next(position for position, word in enumerate(words) if word == long.PYTHON) + 1 :
+    ]
     asked = [*words, "--collect-only"] if words[:2] == ["-m", "pytest"] else [*words, "--help"]
     done = subprocess.run([sys.executable, *asked], cwd=long.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -87,7 +87,7 @@ def environment(home: Path, extra: str = "") -> Path:
 
 def dependencies(name: str, extra: str = "") -> set[str]:
     """Return every package that a package needs on this platform, with one extra or none."""
-    found: set[str] = set()
+    result: set[str] = set()
     todo = [(name, extra)]
     while todo:
         of, chosen = todo.pop()
@@ -97,9 +97,9 @@ def dependencies(name: str, extra: str = "") -> set[str]:
             for each in needed
             if each.marker is None or each.marker.evaluate({"extra": chosen})
         }
-        todo += [(each, "") for each in names - found]
-        found |= names
-    return found
+        todo += [(each, "") for each in names - result]
+        result |= names
+    return result
 
 
 def link(name: str, site: Path) -> None:

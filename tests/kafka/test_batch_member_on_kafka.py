@@ -29,9 +29,9 @@ def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(
     bootstrap: str,
 ) -> None:
     cluster = Cluster(bootstrap)
-    places = partitions_of(cluster.create_topic("now", 3))
-    for place in places:
-        cluster.produce(place, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))
+    partitions = partitions_of(cluster.create_topic("now", 3))
+    for partition in partitions:
+        cluster.produce(partition, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))
     given = {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.group.id": "now",
@@ -45,5 +45,5 @@ def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
-        assert batch.end_offsets() == dict.fromkeys(places, 4)
+        assert batch.end_offsets() == dict.fromkeys(partitions, 4)
     cluster.close()

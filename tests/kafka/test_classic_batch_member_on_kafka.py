@@ -60,9 +60,9 @@ def owner_of(bootstrap: str) -> Iterator[OwnerOf]:
         owner.close()
 
 
-def produce(cluster: Cluster, places: Sequence[TopicIdPartition], count: int) -> None:
-    for place in places:
-        cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
+def produce(cluster: Cluster, partitions: Sequence[TopicIdPartition], count: int) -> None:
+    for partition in partitions:
+        cluster.produce(partition, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
 
 
 def read_by(
@@ -82,35 +82,35 @@ def read_by(
 def test_what_is_there_is_read_and_a_second_run_goes_on(
     cluster: Cluster, owner_of: OwnerOf
 ) -> None:
-    places = partitions_of(cluster.create_topic("now", 3))
+    partitions = partitions_of(cluster.create_topic("now", 3))
     for total in (4, 8):
-        produce(cluster, places, 4)
+        produce(cluster, partitions, 4)
         owner = owner_of("now", "now", CLASSIC)
         owner.stop_at_present_ends()
         asking = owner.next_span(EMPTY_SPAN, None)  # the writers, of whom there are none
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
-        assert batch.end_offsets() == dict.fromkeys(places, total)
+        assert batch.end_offsets() == dict.fromkeys(partitions, total)
 
 
 def test_queries_share_hand_over_and_take_back(cluster: Cluster, owner_of: OwnerOf) -> None:
-    places = partitions_of(cluster.create_topic("shared", 4))
-    produce(cluster, places, 5)
+    partitions = partitions_of(cluster.create_topic("shared", 4))
+    produce(cluster, partitions, 5)
     one, two = (
         owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two")
     )
     first, second = read_by(
         [one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2]
     )
-    assert {**first.end_offsets(), **second.end_offsets()} == dict.fromkeys(places, 5)
+    assert {**first.end_offsets(), **second.end_offsets()} == dict.fromkeys(partitions, 5)
     two.close()
-    produce(cluster, places, 5)
+    produce(cluster, partitions, 5)
     (last,) = read_by(
-        [one], lambda spans: spans[0].end_offsets() == dict.fromkeys(places, 10), [first]
+        [one], lambda spans: spans[0].end_offsets() == dict.fromkeys(partitions, 10), [first]
     )
-    assert cluster.committed("shared", places) == {
-        place: start for place, (start, _) in last.ranges.items()
+    assert cluster.committed("shared", partitions) == {
+        partition: start for partition, (start, _) in last.ranges.items()
     }
 
 

@@ -236,11 +236,11 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     From that start on groups that are empty wait for more members, and take three at the most.
     """
-    place = tmp_path_factory.mktemp("restarted")
+    directory = tmp_path_factory.mktemp("restarted")
     with RealKafka(
-        jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}
+        jars, directory / "kafka", {name: str(value) for name, value in ALIKE.items()}
     ) as kafka:
-        broker = EmbeddedBroker(place / "apportion", **ALIKE)
+        broker = EmbeddedBroker(directory / "apportion", **ALIKE)
         sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in sides:
             side.prepare()
@@ -267,13 +267,13 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         known[DIED] = [(side.ids, side.labels, side.beliefs) for side in sides]
         kafka.kill()
         broker.close()
-        properties = place / "kafka" / "server.properties"
+        properties = directory / "kafka" / "server.properties"
         properties.write_text(
             properties.read_text()
             + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items())
         )
         kafka.start()
-        with EmbeddedBroker(place / "apportion", **ALIKE | AFTERWARDS) as again:
+        with EmbeddedBroker(directory / "apportion", **ALIKE | AFTERWARDS) as again:
             sides[0].bootstrap = again.bootstrap
             for side in sides:
                 side.close()

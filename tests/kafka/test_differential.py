@@ -212,12 +212,12 @@ longer, the row can go.
 """
 
 
-@pytest.mark.parametrize(("name", "script", "found"), ODDITIES)
+@pytest.mark.parametrize(("name", "script", "expected"), ODDITIES)
 def test_an_oddity_of_kafka_is_still_there(
     sides: tuple[Side, Side],
     name: str,
     script: Callable[[str], list[Step]],
-    found: Callable[[str], list[tuple[tuple[str, ...], Plain, Plain]]],
+    expected: Callable[[str], list[tuple[tuple[str, ...], Plain, Plain]]],
 ) -> None:
     group = f"odd-{time.time_ns()}"
     for side in sides:
@@ -229,7 +229,7 @@ def test_an_oddity_of_kafka_is_still_there(
             for each in differences(*(side.play(step) for side in sides))
             if each[0] != ("interval",)
         ]
-    assert seen == found(group)
+    assert seen == expected(group)
 
 
 @pytest.mark.parametrize(
@@ -263,9 +263,9 @@ def test_a_guard_that_is_switched_off_is_found(
         state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True)
     )
     reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
-    found = next((played.report() for played in reports if played.disagreements), "")
-    print(found)
-    assert "the brokers disagree after" in found
+    report = next((played.report() for played in reports if played.disagreements), "")
+    print(report)
+    assert "the brokers disagree after" in report
 
 
 def test_every_intended_difference_is_told_to_users() -> None:

@@ -230,7 +230,7 @@ def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
         consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions
     )
     consumer.assign([ck.TopicPartition("__consumer_offsets", index, 0) for index in shards])
-    found, ended = [], 0
+    records, ended = [], 0
     while ended < len(shards):
         message: Any = consumer.poll(30)
         assert message is not None
@@ -239,13 +239,13 @@ def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
             continue
         key = decode_key(message.key())
         if group in (getattr(key, "group_id", None), getattr(key, "group", None)):
-            found.append(
+            records.append(
                 CoordinatorRecord(
                     key, None if message.value() is None else decode_value(key, message.value())
                 )
             )
     consumer.close()
-    return found
+    return records
 
 
 def read_by_us(side: Side, group: str) -> Any:

@@ -54,9 +54,12 @@ def sides(
 ) -> Iterator[tuple[Side, Side]]:
     """Our broker and a real one under that policy."""
     settings = ALIKE | {"group.consumer.migration.policy": policy}
-    place: Path = tmp_path_factory.mktemp(policy)
+    directory: Path = tmp_path_factory.mktemp(policy)
     theirs = {name: str(value) for name, value in settings.items()}
-    with RealKafka(jars, place / "kafka", theirs) as kafka, side_by_side(kafka, **settings) as both:
+    with (
+        RealKafka(jars, directory / "kafka", theirs) as kafka,
+        side_by_side(kafka, **settings) as both,
+    ):
         yield both
 
 
@@ -87,11 +90,11 @@ def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
 
 def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any]]:
     """What the group is on both brokers: its kind, its state and who is in it."""
-    found = []
+    kinds = []
     for result in exchange(sides, Describe((group,))):
         described = result["answer"][group]
         if not described["code"]:
-            found.append(
+            kinds.append(
                 (
                     "consumer",
                     described["epoch"],
@@ -101,10 +104,10 @@ def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any
     for result in exchange(sides, DescribeClassic((group,))):
         described = result["answer"][group]
         if not described["code"]:
-            found.append(("classic", described["state"], sorted(described["members"])))
-    assert len(found) == 2
-    assert found[0] == found[1]
-    return found[0]
+            kinds.append(("classic", described["state"], sorted(described["members"])))
+    assert len(kinds) == 2
+    assert kinds[0] == kinds[1]
+    return kinds[0]
 
 
 def classic(
@@ -218,10 +221,10 @@ def test_the_last_consumer_comes_back_as_a_classic_member(
     answer = both(sides, back, *DOCUMENTED)
     assert answer["code"] == (23 if policy == "disabled" else 0)
     is_classic = policy in ("downgrade", "bidirectional") and others < 2
-    found = kind(sides, group)
-    assert found[0] == ("classic" if is_classic else "consumer")
+    described = kind(sides, group)
+    assert described[0] == ("classic" if is_classic else "consumer")
     if is_classic:
-        assert (found[1], answer["generation"]) == ("Stable", epoch)
+        assert (described[1], answer["generation"]) == ("Stable", epoch)
         both(sides, Sync(group, "c", epoch, version=3, instance="i-m"))
         for letter in letters:
             assert both(sides, Pulse(group, letter, epoch, 2))["code"] == 0

@@ -37,9 +37,9 @@ def section(heading: str) -> str:
 def named(heading: str) -> set[str]:
     """The settings in the list below that heading; none stands there twice."""
     items = re.findall(r"^- .*\n(?:  .*\n)*", section(heading), re.MULTILINE)
-    found = [name for item in items for name in re.findall("`(.+?)`", item)]
-    assert len(found) == len(set(found))
-    return set(found)
+    names = [name for item in items for name in re.findall("`(.+?)`", item)]
+    assert len(names) == len(set(names))
+    return set(names)
 
 
 class Side:

@@ -70,7 +70,9 @@ class Side:
         while self.commit("simple", {"other": 0}) != [0]:
             time.sleep(0.1)
 
-    def commit(self, group: str, places: dict[str, int], lives_ms: int | None = None) -> list[int]:
+    def commit(
+        self, group: str, offset_by_topic: dict[str, int], lives_ms: int | None = None
+    ) -> list[int]:
         """The codes of a commit of 5 for {topic: partition}, as the group's member if it has
         one.
         """
@@ -81,7 +83,7 @@ class Side:
                     OffsetCommitRequestPartition(partition_index=index, committed_offset=5),
                 ),
             )
-            for topic, index in places.items()
+            for topic, index in offset_by_topic.items()
         )
         epoch = self.epochs.get(group, self.generations.get(group, -1))
         lease: dict[str, Any] = {} if lives_ms is None else {"retention_time_ms": lives_ms}
@@ -163,7 +165,11 @@ class Side:
                 for group in listed
                 if group.group_id in GROUPS
             },
-            "offsets": {group: places for group, places in offsets.items() if places},
+            "offsets": {
+                group: offsets_of_group
+                for group, offsets_of_group in offsets.items()
+                if offsets_of_group
+            },
         }
 
     def begin(self) -> None:

@@ -152,12 +152,12 @@ class Side:
 
     def fetch(self, topic: str) -> list[memoryview]:
         """Every batch of the topic."""
-        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
         request = FetchRequest(
             max_wait_ms=100,
             min_bytes=1,
             max_bytes=1 << 24,
-            topics=(FetchTopic(topic=topic, partitions=(place,)),),
+            topics=(FetchTopic(topic=topic, partitions=(partition,)),),
         )
         return list(split_batches(self.call(request, 12).responses[0].partitions[0].records))
 
@@ -166,11 +166,11 @@ class Side:
         wanted = ListOffsetsTopic(
             name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),)
         )
-        [found] = (
+        [partition] = (
             self.call(ListOffsetsRequest(replica_id=-1, topics=(wanted,)), 10).topics[0].partitions
         )
-        assert found.error_code == 0
-        return found.offset, found.timestamp
+        assert partition.error_code == 0
+        return partition.offset, partition.timestamp
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +353,7 @@ def test_the_same_records_expire_after_3_s(sides: list[Side]) -> None:
         for side in sides
     )
     assert ours == theirs
-    assert {name: found[0][0] for name, found in ours.items()} == LEFT
+    assert {name: batches[0][0] for name, batches in ours.items()} == LEFT
     again = [
         side.produce(
             "aged", encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS + 60_000)

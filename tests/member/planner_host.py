@@ -57,9 +57,9 @@ def read(id: str, ranges: dict[TopicIdPartition, tuple[int, int]]) -> Span:
     return sorted_span(id, ranges)._replace(sinks=TABLE)
 
 
-def held(*places: TopicIdPartition) -> tuple[IdPartition, ...]:
+def held(*partitions: TopicIdPartition) -> tuple[IdPartition, ...]:
     """The partitions as the group protocol knows them."""
-    return assignment(place.id_partition for place in places)
+    return assignment(partition.id_partition for partition in partitions)
 
 
 def described(
@@ -73,10 +73,10 @@ def described(
     has given it `given`.
     """
 
-    def of(places: tuple[TopicIdPartition, ...]) -> Assignment:
+    def of(partitions: tuple[TopicIdPartition, ...]) -> Assignment:
         topics = (
             TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
-            for one in to_wire(held(*places))
+            for one in to_wire(held(*partitions))
         )
         return Assignment(topic_partitions=tuple(topics))
 
@@ -145,11 +145,11 @@ class Surroundings:
             result: Span | None = end.value
             return result
 
-    def stored(self, place: TopicIdPartition) -> OffsetAndMetadata:
+    def stored(self, partition: TopicIdPartition) -> OffsetAndMetadata:
         """What the group has of the place."""
         return (
-            OffsetAndMetadata(self.offsets[place], self.metadata.get(place, CLAIM))
-            if place in self.offsets
+            OffsetAndMetadata(self.offsets[partition], self.metadata.get(partition, CLAIM))
+            if partition in self.offsets
             else OffsetAndMetadata(None)
         )
 
@@ -182,8 +182,8 @@ class Surroundings:
                 if (life, target) == (self.view.incarnation, self.view.target):
                     self.sees(owned=target)
                 return self.view
-            case FetchCommitted(places, _):
-                return {place: self.stored(place) for place in places}
+            case FetchCommitted(partitions, _):
+                return {partition: self.stored(partition) for partition in partitions}
             case CommitOffsets(offsets, _, metadata):
                 self.offsets.update(offsets)
                 self.metadata.update(dict.fromkeys(offsets, metadata))
@@ -194,10 +194,10 @@ class Surroundings:
             case EndMembership():
                 self.leaves += 1
                 return None
-            case LogStartOffsets(places):
-                return {place: self.starts[place] for place in places}
-            case LogEndOffsets(places):
-                return {place: self.ends[place] for place in places}
+            case LogStartOffsets(partitions):
+                return {partition: self.starts[partition] for partition in partitions}
+            case LogEndOffsets(partitions):
+                return {partition: self.ends[partition] for partition in partitions}
             case DescribeAssignment():
                 return self.stood
             case ListMembers():
@@ -217,8 +217,8 @@ def batches(
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
-def working(there: Surroundings, *places: TopicIdPartition) -> Any:
-    """A member that has planned its first batch over these places; with it that batch."""
-    there.sees(target=held(*places))
+def working(there: Surroundings, *partitions: TopicIdPartition) -> Any:
+    """A member that has planned its first batch over these partitions; with it that batch."""
+    there.sees(target=held(*partitions))
     mine = batches()
     return mine, there.attempt(mine.plan_next(BEGUN, None))

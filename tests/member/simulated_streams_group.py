@@ -101,7 +101,8 @@ class StreamsWorld(GroupWorld):
         if self.ends is None:
             return Unanswered(what.request_id, "no broker")
         return QueryAnswered(
-            what.request_id, {place: self.ends.get(place, 0) for place in question.partitions}
+            what.request_id,
+            {partition: self.ends.get(partition, 0) for partition in question.partitions},
         )
 
     def wanted(self) -> Any:

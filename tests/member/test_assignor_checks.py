@@ -47,14 +47,14 @@ def test_every_overlap_is_found_with_its_members_and_generations() -> None:
         "b": owning(4, t=(1,)),
         "d": owning(-1, t=(0,)),
     }
-    found = validate_subscription(members)
-    assert found == (
+    overlaps = validate_subscription(members)
+    assert overlaps == (
         Overlap(TopicPartition("t", 0), (("a", 3), ("d", -1))),
         Overlap(TopicPartition("t", 1), (("b", 4), ("c", 4), ("a", 3))),
     )
-    assert [overlap.rightful_or_none for overlap in found] == ["a", None]
+    assert [overlap.rightful_or_none for overlap in overlaps] == ["a", None]
     assert (
-        str(found[0])
+        str(overlaps[0])
         == "partition 0 of 't' is claimed by 'a' in generation 3, 'd' in generation -1"
     )
 

@@ -28,7 +28,9 @@ FROM_EARLIEST = StartingOffsets(default=EARLIEST)
 
 def world(logs: dict[TopicIdPartition, tuple[int, int]], **fields: Any) -> PlanInput:
     return PlanInput(
-        checkpoint="c", logs={place: LogBounds(*log) for place, log in logs.items()}, **fields
+        checkpoint="c",
+        logs={partition: LogBounds(*log) for partition, log in logs.items()},
+        **fields,
     )
 
 
@@ -135,9 +137,9 @@ def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_
     assert split_limit({P0: 4, P1: 4, P2: 4}, 4, rotation=1) == {P0: 1, P1: 2, P2: 1}
 
 
-places = [TopicIdPartition("t", ID, number) for number in range(6)]
+partitions = [TopicIdPartition("t", ID, number) for number in range(6)]
 lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(
-    lambda values: dict(zip(places, values, strict=False))
+    lambda values: dict(zip(partitions, values, strict=False))
 )
 
 
@@ -148,9 +150,9 @@ def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(
 ) -> None:
     shares = split_limit(lags, limit, turn)
     assert sum(shares.values()) == min(limit, sum(lags.values()))
-    assert all(0 <= shares[place] <= lag for place, lag in lags.items())
+    assert all(0 <= shares[partition] <= lag for partition, lag in lags.items())
     if limit >= sum(1 for lag in lags.values() if lag):
-        assert all(shares[place] >= 1 for place, lag in lags.items() if lag)
+        assert all(shares[partition] >= 1 for partition, lag in lags.items() if lag)
 
 
 @settings(deadline=None)
@@ -158,18 +160,20 @@ def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(
 def test_every_lagging_partition_is_served_within_a_few_batches(
     ends: list[int], limit: int
 ) -> None:
-    current = sorted_span("c", dict.fromkeys(places[: len(ends)], (0, 0)))
-    logs = {place: (0, end) for place, end in zip(places, ends, strict=False)}
+    current = sorted_span("c", dict.fromkeys(partitions[: len(ends)], (0, 0)))
+    logs = {partition: (0, end) for partition, end in zip(partitions, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
     while True:
         after = plan_batch(current, world(logs, kept=logs, limit=limit)).span
         if after is current:
             break
-        for place, (start, to) in after.ranges.items():
-            waited[place] = 0 if to > start or to == logs[place][1] else waited[place] + 1
-            assert waited[place] <= len(ends)
+        for partition, (start, to) in after.ranges.items():
+            waited[partition] = (
+                0 if to > start or to == logs[partition][1] else waited[partition] + 1
+            )
+            assert waited[partition] <= len(ends)
         current = after
-    assert current.end_offsets() == {place: end for place, (_, end) in logs.items()}
+    assert current.end_offsets() == {partition: end for partition, (_, end) in logs.items()}
 
 
 @settings(max_examples=200, deadline=None)
@@ -180,24 +184,24 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
     """Two checkpoints share partitions; each plans only for what it owns; a takeover starts from
     the group's offset.
     """
-    mine = places[:3]
-    ends = {place: data.draw(st.integers(0, 30)) for place in mine}
-    logs = {place: (0, end) for place, end in ends.items()}
+    mine = partitions[:3]
+    ends = {partition: data.draw(st.integers(0, 30)) for partition in mine}
+    logs = {partition: (0, end) for partition, end in ends.items()}
     committed = dict.fromkeys(mine)
-    written: dict[TopicIdPartition, list[int]] = {place: [] for place in mine}
+    written: dict[TopicIdPartition, list[int]] = {partition: [] for partition in mine}
     spans = {"a": EMPTY_SPAN, "b": EMPTY_SPAN}
     owner = dict.fromkeys(mine, "a")
     kept: dict[str, tuple[TopicIdPartition, ...]] = {"a": (), "b": ()}
     for _ in range(data.draw(st.integers(1, 30))):
         who = data.draw(st.sampled_from(["a", "b"]))
         # its last batch is written, so its end goes to the group
-        for place, to in spans[who].end_offsets().items():
-            if owner[place] == who and (committed[place] or 0) < to:
-                committed[place] = to
+        for partition, to in spans[who].end_offsets().items():
+            if owner[partition] == who and (committed[partition] or 0) < to:
+                committed[partition] = to
         if data.draw(st.booleans()):  # what it owned passes to the other one
             owner = dict.fromkeys(mine, "b" if who == "a" else "a")
             kept = {"a": (), "b": ()}
-        owned = {place: logs[place] for place in mine if owner[place] == who}
+        owned = {partition: logs[partition] for partition in mine if owner[partition] == who}
         answer = plan_batch(
             spans[who],
             PlanInput(
@@ -210,12 +214,12 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
             ),
         )
         committed |= answer.commit_first
-        for place, (start, to) in answer.span.ranges.items():
+        for partition, (start, to) in answer.span.ranges.items():
             if answer.span is not spans[who]:
-                written[place] += [
-                    offset for offset in range(start, to) if offset not in written[place]
+                written[partition] += [
+                    offset for offset in range(start, to) if offset not in written[partition]
                 ]
-                assert start <= len(written[place])
+                assert start <= len(written[partition])
         spans[who], kept[who] = answer.span, tuple(owned)
         assert not answer.gaps
     assert all(offsets == list(range(len(offsets))) for offsets in written.values())

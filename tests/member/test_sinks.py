@@ -339,11 +339,11 @@ def test_metadata_goes_there_and_back_and_has_bounds() -> None:
 
 
 def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
-    place = TopicIdPartition("t", P0.topic_id, 0)
+    partition = TopicIdPartition("t", P0.topic_id, 0)
     refuse_consumer(
         "g",
         {
-            place: OffsetAndMetadata(3, ""),
+            partition: OffsetAndMetadata(3, ""),
             P1: OffsetAndMetadata(4, UNREAD_METADATA),
             P2: OffsetAndMetadata(None),
         },
@@ -355,4 +355,4 @@ def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
             r"says.*group of its own"
         ),
     ):
-        refuse_consumer("g", {place: OffsetAndMetadata(3, CLAIM)})
+        refuse_consumer("g", {partition: OffsetAndMetadata(3, CLAIM)})

@@ -75,12 +75,12 @@ class Fault:
     def __init__(
         self,
         patch: pytest.MonkeyPatch,
-        place: tuple[type[Any], str],
+        target: tuple[type[Any], str],
         number: int,
         is_after: bool,
         error: DiskError | RuntimeError,
     ) -> None:
-        owner, name = place
+        owner, name = target
         self.left, self.is_on, whole = number, False, getattr(owner, name)
         self.was_on_the_way_back = False
 
@@ -109,12 +109,12 @@ class LastingFault(Fault):
     def __init__(
         self,
         patch: pytest.MonkeyPatch,
-        place: tuple[type[Any], str],
+        target: tuple[type[Any], str],
         history: Any,
         end_ms: int,
         error: RuntimeError,
     ) -> None:
-        owner, name = place
+        owner, name = target
         whole = getattr(owner, name)
         self.times, self.is_on, self.was_on_the_way_back = 0, False, False
 

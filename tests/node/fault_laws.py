@@ -30,7 +30,7 @@ def written(history: Any, topic: str, index: int) -> tuple[int, int, dict[int, b
     offset.
     """
     (start, _), (end, _) = (listed(history, when, topic, index) for when in (EARLIEST, LATEST))
-    found: dict[int, bytes] = {}
+    value_by_offset: dict[int, bytes] = {}
     offset = start
     while offset < end:
         answer = (
@@ -48,9 +48,9 @@ def written(history: Any, topic: str, index: int) -> tuple[int, int, dict[int, b
             == list(range(offset, offset + len(records)))
             != []
         )
-        found |= {record.offset: bytes(record.value or b"") for record in records}
+        value_by_offset |= {record.offset: bytes(record.value or b"") for record in records}
         offset += len(records)
-    return start, end, found
+    return start, end, value_by_offset
 
 
 def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Counter[Any]]:
@@ -71,7 +71,7 @@ def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Co
         if answer is None or ticket in history.doubtful:
             possible.update(values)
             continue
-        for (place, value), each in zip(
+        for (position, value), each in zip(
             values, answer.responses[0].partition_responses, strict=True
         ):
             assert each.error_code in (
@@ -80,10 +80,10 @@ def produced(history: Any) -> tuple[dict[tuple[tuple[str, int], int], bytes], Co
                 Code.UNKNOWN_SERVER_ERROR,
             )
             if each.error_code == Code.NONE:
-                assert (place, each.base_offset) not in acknowledged
-                acknowledged[place, each.base_offset] = value
+                assert (position, each.base_offset) not in acknowledged
+                acknowledged[position, each.base_offset] = value
             elif not history.is_refusal_final:
-                possible[place, value] += 1
+                possible[position, value] += 1
     return acknowledged, possible
 
 
@@ -124,18 +124,20 @@ def check_records(history: Any) -> None:
     least, most = deleted(history)
     for topic in (*TOPICS, EXPIRING):
         for index in range(PARTITIONS):
-            place = topic, index
-            start, _, found = written(history, topic, index)
-            assert topic == EXPIRING or least[place] <= start <= max(least[place], most[place])
+            partition = topic, index
+            start, _, values = written(history, topic, index)
+            assert topic == EXPIRING or least[partition] <= start <= max(
+                least[partition], most[partition]
+            )
             kept = {
                 offset: value
                 for (at, offset), value in acknowledged.items()
-                if at == place and offset >= start
+                if at == partition and offset >= start
             }
-            assert {offset: found.get(offset) for offset in kept} == kept
+            assert {offset: values.get(offset) for offset in kept} == kept
             others = Counter(
-                (place, value)
-                for offset, value in found.items()
+                (partition, value)
+                for offset, value in values.items()
                 if offset not in kept and value != LATE
             )
             assert not others - possible
@@ -146,19 +148,19 @@ def check_expiry(history: Any) -> None:
     history.sleep(RETENTION_MS + 1)
     history.flush()
     for index in range(PARTITIONS):
-        start, end, found = written(history, EXPIRING, index)
-        assert (start, found) == (end, {})
+        start, end, values = written(history, EXPIRING, index)
+        assert (start, values) == (end, {})
 
 
 def check_offsets(history: Any) -> None:
     """The last acknowledged commit counts, or one behind it of which nothing is known."""
     request, version = committed(history, GROUPS)
-    found = {
+    offsets_read = {
         (group.group_id, topic.name): topic.partitions[0].committed_offset
         for group in history.call(request, version).groups
         for topic in group.topics
     }
-    for (group, topic), offset in found.items():
+    for (group, topic), offset in offsets_read.items():
         allowed = {-1}
         for ticket, (what, *details) in history.requests.items():
             if (what, *details[:2]) != ("commit", group, topic):
@@ -177,11 +179,11 @@ def check_waiting(history: Any) -> None:
     for topic in TOPICS:
         for index in range(PARTITIONS):
             end = written(history, topic, index)[1]
-            place = FetchPartition(partition=index, fetch_offset=end, partition_max_bytes=1000)
+            fetched = FetchPartition(partition=index, fetch_offset=end, partition_max_bytes=1000)
             request = FetchRequest(
                 max_wait_ms=5_000,
                 min_bytes=1,
-                topics=(FetchTopic(topic=topic, partitions=(place, place)),),
+                topics=(FetchTopic(topic=topic, partitions=(fetched, fetched)),),
             )
             ticket = history.ask(request, 12)
             assert ticket not in history.answers

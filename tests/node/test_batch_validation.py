@@ -161,8 +161,8 @@ def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
     producer = (7, 3, 11) if is_numbered else (-1, -1, -1)
     sent = encode_records(records, base_offset=0, attributes=sent_as, producer=producer)
     assert faults(produced(play, kit.produce("t", sent))) == (Code.NONE, [])
-    [(header, found)] = stored(play, kit)
-    assert (header.compression, found) == (CODECS[name], records)
+    [(header, stored_records)] = stored(play, kit)
+    assert (header.compression, stored_records) == (CODECS[name], records)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
     if is_numbered:  # it is known again
         assert produced(play.crash(), kit.produce("t", sent)).base_offset == 0
@@ -334,8 +334,8 @@ def test_the_records_and_not_the_header_say_how_late_they_are(
             [],
         )
     assert [
-        (header.max_timestamp_ms, [each.timestamp_ms for each in found])
-        for header, found in stored(play, kit)
+        (header.max_timestamp_ms, [each.timestamp_ms for each in stored_records])
+        for header, stored_records in stored(play, kit)
     ] == [(now_ms - 5, [now_ms - 5, now_ms - 9])] * 3
 
 

@@ -170,8 +170,8 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(pla
     for group_id in ("a", "b", "c"):
         play.call(joining(group_id=group_id))
     described = play.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
-    found = [(group.group_id, group.error_code, group.group_state) for group in described]
-    assert found == [
+    results = [(group.group_id, group.error_code, group.group_state) for group in described]
+    assert results == [
         ("c", 0, "Empty"),
         ("a", 0, "Empty"),
         ("none", Code.GROUP_ID_NOT_FOUND, "Dead"),

@@ -49,19 +49,19 @@ def log_of(play: "Play") -> Log:
 
 def records(play: Any) -> list[Record]:
     """Offset, key and value of all that a client reads of the log."""
-    found, offset = [], 0
+    result, offset = [], 0
     while views := list(
         split_batches(play.call(play.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records)
     ):
         for view in views:
-            found += [record for record in decode_batch(view) if record.offset >= offset]
+            result += [record for record in decode_batch(view) if record.offset >= offset]
         last = views[-1]
         offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
-    return found
+    return result
 
 
-def last_of_each_key(found: list[Record]) -> dict[bytes | None, tuple[int, bytes | None]]:
-    return {record.key: (record.offset, record.value) for record in found}
+def last_of_each_key(kept: list[Record]) -> dict[bytes | None, tuple[int, bytes | None]]:
+    return {record.key: (record.offset, record.value) for record in kept}
 
 
 def clean(play: "Play") -> None:

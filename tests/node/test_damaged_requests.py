@@ -162,7 +162,7 @@ damages = st.lists(
 )
 
 
-def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | None) -> bytes:
+def frame_of(request: Any, back: Any, positions: list[tuple[int, int]], cut: int | None) -> bytes:
     """The request in some version, with bytes changed behind its header."""
     versions = api_of(type(request)).versions
     version = versions[-1 - back % len(versions)]
@@ -172,8 +172,8 @@ def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | 
         frame = bytearray(encode_request(request, version, 1, "c")[4:])
     except ValueError:  # that version cannot say it
         frame = bytearray(encode_request(request, versions[-1], 1, "c")[4:])
-    for place, byte in places:
-        at = 8 + place % (len(frame) - 8)
+    for position, byte in positions:
+        at = 8 + position % (len(frame) - 8)
         frame[at] = byte
     return bytes(frame[: len(frame) - cut] if cut else frame)
 

@@ -64,8 +64,8 @@ def values(play: "Play", kit: "type[Kit]", offset: int) -> tuple[Any, int]:
     begins.
     """
     partition = play.call(kit.fetch("t", offset), 12).responses[0].partitions[0]
-    found = [record for view in split_batches(partition.records) for record in decode_batch(view)]
-    read = [bytes(record.value or b"") for record in found if record.offset >= offset]
+    records = [record for view in split_batches(partition.records) for record in decode_batch(view)]
+    read = [bytes(record.value or b"") for record in records if record.offset >= offset]
     return partition.error_code or read, partition.log_start_offset
 
 
@@ -293,11 +293,11 @@ def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes
             assert trimmed(play, count) == (-1, Code.OFFSET_OUT_OF_RANGE)
         if number < len(crashes):
             play = play.crash(crashes[number])
-        found: list[bytes] = []
+        read_back: list[bytes] = []
         at = start
         while at < end:
             more, _ = values(play, kit, at)
-            found += more
+            read_back += more
             at += len(more)
-        assert found == [b"%d" % each for each in range(start, end)]
+        assert read_back == [b"%d" % each for each in range(start, end)]
         assert (listed(play, EARLIEST), listed(play, LATEST)) == (start, end)

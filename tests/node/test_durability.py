@@ -75,8 +75,8 @@ class World:
             return
         for view in split_batches(answer.responses[0].partitions[0].records):
             for record in decode_batch(view):
-                place = partition, record.offset
-                assert self.acknowledged.setdefault(place, record.value) == record.value
+                position = partition, record.offset
+                assert self.acknowledged.setdefault(position, record.value) == record.value
 
     def hear(self) -> None:
         """What the clients were told since the last time."""
@@ -113,21 +113,21 @@ class World:
         """After one more crash everything that anybody was told is there."""
         self.play = self.play.crash()
         for partition in range(PARTITIONS):
-            found: dict[Any, Any] = {}
+            stored: dict[Any, Any] = {}
             answer = self.play.call(
                 self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12
             )
             offset = 0
             while views := list(split_batches(answer.responses[0].partitions[0].records)):
                 for view in views:
-                    found |= {record.offset: record.value for record in decode_batch(view)}
-                offset = max(found) + 1
+                    stored |= {record.offset: record.value for record in decode_batch(view)}
+                offset = max(stored) + 1
                 answer = self.play.call(self.kit.fetch("t", offset, partition), 12)
             expected = {
                 at: value for (where, at), value in self.acknowledged.items() if where == partition
             }
-            assert expected.items() <= found.items()
-            assert sorted(found) == list(range(len(found)))
+            assert expected.items() <= stored.items()
+            assert sorted(stored) == list(range(len(stored)))
         for group, asked in self.commits.items():
             fetch = OffsetFetchRequest(
                 groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)

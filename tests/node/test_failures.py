@@ -76,20 +76,20 @@ def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(hist
 
 
 @pytest.mark.parametrize(
-    "place", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"]
+    "target", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"]
 )
 def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
-    history: Any, place: tuple[type[Any], str]
+    history: Any, target: tuple[type[Any], str]
 ) -> None:
     tickets = joining(history, *apart(3))
     with pytest.MonkeyPatch.context() as patch:
-        history.faults = [Fault(patch, place, 2, False, PLANTED)]
+        history.faults = [Fault(patch, target, 2, False, PLANTED)]
         ticket = history.ask(*make(history, "v"))
         history.sleep(10)
         history.flush()
     assert history.answers[ticket].topics[0].error_code == Code.NONE
     assert sorted(codes(history, tickets).values()) == (
-        [] if place[0] is Coordinators else [Code.COORDINATOR_NOT_AVAILABLE]
+        [] if target[0] is Coordinators else [Code.COORDINATOR_NOT_AVAILABLE]
     )
     assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
 

@@ -48,9 +48,9 @@ def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(
     play.sleep(499)
     assert ticket not in play.answers
     play.sleep(1)
-    found = only(play.answers[ticket])
-    assert found.records is not None
-    assert (found.error_code, bytes(found.records)) == (Code.NONE, b"")
+    partition = only(play.answers[ticket])
+    assert partition.records is not None
+    assert (partition.error_code, bytes(partition.records)) == (Code.NONE, b"")
 
 
 def test_a_waiting_fetch_is_answered_when_the_record_is_durable(
@@ -119,11 +119,11 @@ def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
             play.call(kit.produce("t", kit.batch(b"x" * 1000), partition), VERSION)
     assert offsets_in(only(play.call(kit.fetch("t", partition_max_bytes=10), VERSION))) == [0]
     size = len(kit.batch(b"x" * 1000))
-    places = tuple(
+    partitions = tuple(
         FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=10 * size) for n in (0, 1)
     )
     both = FetchRequest(
-        max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=places),)
+        max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=partitions),)
     )
     first, second = play.call(both, VERSION).responses[0].partitions
     assert (offsets_in(first), offsets_in(second)) == ([0, 1, 2], [0])
@@ -132,9 +132,9 @@ def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
 def test_topics_are_found_by_id_from_version_13_on(play: "Play", kit: "type[Kit]") -> None:
     topic_id = play.create("t")
     play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     request = FetchRequest(
-        max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(place,)),)
+        max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),)
     )
     answer = play.call(request, 17)
     assert (answer.responses[0].topic_id, offsets_in(only(answer))) == (topic_id, [0])
@@ -160,10 +160,10 @@ def test_sessions_are_never_opened_so_none_can_be_found(play: "Play", kit: "type
 
 def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play: "Play") -> None:
     play.create("t")
-    place = FetchPartition(
+    partition = FetchPartition(
         partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100
     )
-    request = FetchRequest(topics=(FetchTopic(topic="t", partitions=(place,)),))
+    request = FetchRequest(topics=(FetchTopic(topic="t", partitions=(partition,)),))
     assert only(play.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
@@ -175,8 +175,8 @@ def listed(play: "Play", timestamp: int, version: int = 11) -> tuple[Code, int, 
         ),
         version,
     )
-    found = answer.topics[0].partitions[0]
-    return Code(found.error_code), found.offset, found.timestamp
+    listed_partition = answer.topics[0].partitions[0]
+    return Code(listed_partition.error_code), listed_partition.offset, listed_partition.timestamp
 
 
 def test_offsets_are_listed_by_place_and_by_time(play: "Play", kit: "type[Kit]") -> None:
@@ -216,8 +216,8 @@ def test_the_one_epoch_ends_at_the_high_watermark(play: "Play", kit: "type[Kit]"
     play.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
 
     def end_of(epoch: int) -> int:
-        place = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        topic = OffsetForLeaderTopic(topic="t", partitions=(place,))
+        partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        topic = OffsetForLeaderTopic(topic="t", partitions=(partition,))
         result: int = (
             play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
             .topics[0]
@@ -233,10 +233,10 @@ def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(
     play: "Play", kit: "type[Kit]"
 ) -> None:
     play.create("t")
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     for topics in (
-        (FetchTopic(topic="t", partitions=(place, place)),),
-        (FetchTopic(topic="t", partitions=(place,)),) * 2,
+        (FetchTopic(topic="t", partitions=(partition, partition)),),
+        (FetchTopic(topic="t", partitions=(partition,)),) * 2,
     ):
         late = play.ask(FetchRequest(max_wait_ms=500, min_bytes=10_000, topics=topics), VERSION)
         play.sleep(500)

@@ -355,10 +355,10 @@ def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_nex
 
 
 @pytest.mark.parametrize(
-    ("place", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)]
+    ("target", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)]
 )
 def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(
-    kit: "type[Kit]", place: tuple[type[Any], str], number: int
+    kit: "type[Kit]", target: tuple[type[Any], str], number: int
 ) -> None:
     history = begun(kit, **OFTEN)
     create(history, retention_bytes="0")
@@ -367,7 +367,7 @@ def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(
     for name in "tuw":
         produced(history, kit.produce(name, batch(history, kit)))
     with pytest.MonkeyPatch.context() as patch:
-        history.faults = (Fault(patch, place, number, False, RuntimeError("planted")),)
+        history.faults = (Fault(patch, target, number, False, RuntimeError("planted")),)
         history.sleep(1_010)
         history.flush()
         ends = [1, 0, 1] if number == 2 else [0, 0, 0]

@@ -74,8 +74,12 @@ def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play: "Play") -
 
 def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
     topic_id = play.create("t", 3)
-    found = described(play.crash(), "t")
-    assert (found.topic_id, len(found.partitions), found.error_code) == (topic_id, 3, Code.NONE)
+    described_topic = described(play.crash(), "t")
+    assert (
+        described_topic.topic_id,
+        len(described_topic.partitions),
+        described_topic.error_code,
+    ) == (topic_id, 3, Code.NONE)
 
 
 @pytest.mark.parametrize(
@@ -304,8 +308,10 @@ def test_features_that_start_at_0_are_said_from_version_4_on(play: "Play") -> No
 
 
 def test_groups_are_coordinated_here_and_transactions_nowhere(play: "Play") -> None:
-    found = play.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
-    assert [(each.key, each.node_id, each.host, each.port, each.error_code) for each in found] == [
+    coordinators = play.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
+    assert [
+        (each.key, each.node_id, each.host, each.port, each.error_code) for each in coordinators
+    ] == [
         ("g", 1, "here", 9092, Code.NONE),
         ("h", 1, "here", 9092, Code.NONE),
     ]

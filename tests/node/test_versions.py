@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
     """One request of each API that is about the topic `t` or the group `g`, and goes well."""
-    place = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
     epoch = OffsetForLeaderPartition(partition=0, leader_epoch=0)
     commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
     return {
         MetadataRequest: MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
         ListOffsetsRequest: ListOffsetsRequest(
-            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(place,)),)
+            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)
         ),
         OffsetForLeaderEpochRequest: OffsetForLeaderEpochRequest(
             replica_id=-1, topics=(OffsetForLeaderTopic(topic="t", partitions=(epoch,)),)
@@ -90,9 +90,9 @@ def test_every_version_answers_a_real_request(
 @pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_fetches(play: "Play", version: int) -> None:
     topic_id = play.create("t")
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
     answer = play.call(
-        FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(place,)),)),
+        FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(partition,)),)),
         version,
     )
     assert answer.responses[0].partitions[0].error_code == Code.NONE

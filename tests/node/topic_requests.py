@@ -77,6 +77,6 @@ def listed(play: Any, when: int, topic: str = "t", index: int = 0) -> tuple[int,
     wanted = ListOffsetsTopic(
         name=topic, partitions=(ListOffsetsPartition(partition_index=index, timestamp=when),)
     )
-    found = play.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
-    assert found.error_code == 0, found
-    return found.offset, found.timestamp
+    partition = play.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
+    assert partition.error_code == 0, partition
+    return partition.offset, partition.timestamp

@@ -29,7 +29,7 @@ def loaded(path: Path) -> ModuleType:
 FOUND = loaded(ROOT / "tools" / "hunt.py").read()
 
 
-def found(name: str) -> Found:
+def seed_of(name: str) -> Found:
     """Where `make sim` found the bug."""
     assert name in FOUND, f"make sim has not found {name} yet"
     result: Found = FOUND[name]
@@ -40,7 +40,7 @@ def found(name: str) -> Found:
 def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seed, law = found(name).seed, found(name).law
+    seed, law = seed_of(name).seed, seed_of(name).law
     world = PLANTED[name].world(seed)
     assert play(world).broken is None
     PLANTED[name].plant(monkeypatch)

@@ -60,8 +60,8 @@ def test_without_upgrade_from_an_eager_leader_assigns_tasks_that_others_still_ru
 def test_the_leader_is_bounced_when_it_shall_be(leader: int | str) -> None:
     rehearsed = rehearse(Rehearsal(from_="2.0", to="post-2.0", instances=3, leader=leader))
     assert rehearsed.held
-    place = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
-    assert rehearsed.steps[place].led
+    index = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
+    assert rehearsed.steps[index].led
     assert versions(rehearsed) == [3, 3, 3, 12]
 
 

@@ -240,7 +240,7 @@ def stays(
     group_id: str, member_id: str, epoch: int, topic_names: tuple[str, ...], partition: int
 ) -> list[records.CoordinatorRecord]:
     """A member that says what it wants, and gets it; no two members ever have one partition."""
-    place = [(BAR if member_id == "a" else FOO, (partition,))]
+    partitions = [(BAR if member_id == "a" else FOO, (partition,))]
     return [
         records.member_metadata(
             group_id,
@@ -248,9 +248,9 @@ def stays(
             member_metadata(*topic_names, instance_id=f"i{partition}{member_id}"),
         ),
         records.group_epoch(group_id, epoch, epoch),
-        records.target_assignment(group_id, member_id, place),
+        records.target_assignment(group_id, member_id, partitions),
         records.assignment_epoch(group_id, epoch, 0),
-        current(member_id, epoch, place, group_id=group_id),
+        current(member_id, epoch, partitions, group_id=group_id),
     ]
 
 

@@ -13,14 +13,14 @@ from apportion.sim.seed_pool import Draw, NoProcess, RunTotals, outcomes, play_s
 from tests.sim import stand_in
 
 
-def by_seed(found: list[Outcome] | Generator[Any, Any, Any]) -> dict[int, Outcome]:
-    return {outcome.seed: outcome for outcome in found}
+def by_seed(results: list[Outcome] | Generator[Any, Any, Any]) -> dict[int, Outcome]:
+    return {outcome.seed: outcome for outcome in results}
 
 
 def test_every_seed_has_its_outcome_and_failures_are_among_them() -> None:
-    found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
-    assert len(found) == 35
-    assert by_seed(found) == {
+    results = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
+    assert len(results) == 35
+    assert by_seed(results) == {
         seed: stand_in.outcome(
             seed,
             Violation("one-hand", 1_500, f"seed {seed} says so")
@@ -32,16 +32,16 @@ def test_every_seed_has_its_outcome_and_failures_are_among_them() -> None:
 
 
 def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on() -> None:
-    found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
-    assert found.pop(7).broken == Violation(
+    results = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
+    assert results.pop(7).broken == Violation(
         "process-lives", 0, "the process that played it was killed by signal 9"
     )
-    assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
+    assert results == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
 
 
 def test_the_last_seed_may_kill_its_process() -> None:
-    found = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
-    assert [(seed, outcome.broken and outcome.broken.law) for seed, outcome in found.items()] == [
+    results = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
+    assert [(seed, outcome.broken and outcome.broken.law) for seed, outcome in results.items()] == [
         (7, "process-lives")
     ]
 
@@ -77,13 +77,13 @@ class Unreadable:
 
 
 def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on() -> None:
-    found = by_seed(
+    results = by_seed(
         outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2)
     )
-    assert found.pop(7).broken == Violation(
+    assert results.pop(7).broken == Violation(
         "ends", 0, "it was still being played after 2 real seconds"
     )
-    assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
+    assert results == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
 
 
 def test_no_seeds_have_no_outcomes() -> None:

@@ -16,13 +16,13 @@ LINE = re.compile(r"(?P<seed>\d+)(?P<options>( [a-z_]+=\S+)*) - (?P<why>.{10,})"
 
 def drawn_of(line: str) -> Scenario:
     """The scenario of a line of seeds.txt."""
-    found = LINE.fullmatch(line)
-    assert found, f"not a line of seeds.txt: {line!r}"
-    options = dict(word.split("=") for word in found["options"].split())
+    match = LINE.fullmatch(line)
+    assert match, f"not a line of seeds.txt: {line!r}"
+    options = dict(word.split("=") for word in match["options"].split())
     faults = options.pop("faults", None)
     kinds = None if faults is None else () if faults == "none" else tuple(faults.split(","))
     sizes = {name: int(value) if value.isdigit() else value for name, value in options.items()}
-    return Draw(kinds, sizes).scenario(int(found["seed"]))
+    return Draw(kinds, sizes).scenario(int(match["seed"]))
 
 
 LINES = [

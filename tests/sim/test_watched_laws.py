@@ -67,14 +67,16 @@ def commits_what_was_before(
     who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
 ) -> Generator[Any, Any, Any]:
     return commit(
-        who, {place: max(0, at - who.rng.randint(0, 3)) for place, at in offsets.items()}, life
+        who,
+        {partition: max(0, at - who.rng.randint(0, 3)) for partition, at in offsets.items()},
+        life,
     )
 
 
 def commits_what_is_to_come(
     who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
 ) -> Generator[Any, Any, Any]:
-    return commit(who, {place: at + 1 for place, at in offsets.items()}, life)
+    return commit(who, {partition: at + 1 for partition, at in offsets.items()}, life)
 
 
 def wishes_change_in_the_silence(cluster: SimulatedCluster) -> None:
@@ -156,7 +158,7 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
         worker,
         "commit",
         lambda who, offsets, *facts: commit(
-            who, {place: at or 1 for place, at in offsets.items()}, *facts
+            who, {partition: at or 1 for partition, at in offsets.items()}, *facts
         ),
     )
     broken = play(world).broken

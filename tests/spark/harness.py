@@ -213,7 +213,9 @@ class Stage:
     def expected(
         self, keep: Callable[[int, int], bool] = lambda partition, offset: True
     ) -> list[tuple[int, int, str]]:
-        return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
+        return sorted(
+            (*position, value) for position, value in self.produced.items() if keep(*position)
+        )
 
     def until_written(self, seconds: int = PATIENCE_S) -> None:
         """Every produced event is in the table (or more than that)."""
@@ -265,8 +267,8 @@ class Stage:
 
     def committed(self) -> dict[int, int | None]:
         return {
-            place.partition: offset
-            for place, offset in self.cluster.committed(self.group, self.partitions).items()
+            partition.partition: offset
+            for partition, offset in self.cluster.committed(self.group, self.partitions).items()
         }
 
     def total_committed(self) -> int:

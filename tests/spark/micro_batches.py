@@ -74,21 +74,21 @@ def batch(
     """One micro-batch: every record of these ranges (partition, start, end), which are the batch's
     span too.
     """
-    places = {
+    partitions = {
         TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges
     }
     rows = [
         {
             "topic": "t",
-            "partition": place.partition,
+            "partition": topic_partition.partition,
             "offset": offset,
-            "city": f"{place.partition}-{offset}",
+            "city": f"{topic_partition.partition}-{offset}",
         }
-        for place, bounds in places.items()
+        for topic_partition, bounds in partitions.items()
         for offset in range(*bounds)
     ]
     frame: Any = Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile)
-    writer.write(frame, [SourceReading(group, sorted_span("a", places))])
+    writer.write(frame, [SourceReading(group, sorted_span("a", partitions))])
 
 
 def stored(path: str) -> list[tuple[int, int]]:

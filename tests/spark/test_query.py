@@ -320,10 +320,10 @@ def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
     )
     until(lambda: len(seen) == 40, what="the old topic's rows")
     stage.cluster.delete_topic(stage.topic)
-    (place, *_) = sorted(stage.partitions)
+    (partition, *_) = sorted(stage.partitions)
     topic = stage.cluster.create_topic(stage.topic, 4)
     stage.cluster.produce(
-        place._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1)
+        partition._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1)
     )
     until(lambda: b"new" in seen, what="the new topic's row")
     assert len(seen) == 41

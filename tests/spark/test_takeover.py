@@ -115,7 +115,7 @@ def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(
     assert stage.committed() == dict.fromkeys(range(4), 10)
     stage.start("heir", starting="latest")
     until(lambda: len(stage.rows()) >= 40, what="the rows after the start", also=stage.applications)
-    assert stage.rows() == stage.expected(lambda *place: place not in skipped)
+    assert stage.rows() == stage.expected(lambda *partition: partition not in skipped)
 
 
 def test_a_new_version_with_a_new_checkpoint_takes_over_while_events_flow(stage: Stage) -> None:

@@ -190,7 +190,7 @@ def test_a_table_lies_where_hadoops_form_of_its_path_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     batch(Writer(f"{scheme}{tmp_path}/table"), (0, 0, 5))
-    assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (
+    assert ([entry.name for entry in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (
         ["table"],
         every((0, 0, 5)),
     )

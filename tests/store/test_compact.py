@@ -44,7 +44,7 @@ class Cut(MemoryDisk):
         # (old name or None, new name or None, what bears it) since the last sync of their directory
         self._renames: list[tuple[Any, str | None, Any]] = []
 
-    def found(self, tear_bytes: int | None, picks: list[bool]) -> MemoryDisk:
+    def disk_after_loss(self, tear_bytes: int | None, picks: list[bool]) -> MemoryDisk:
         """The disk after the power has gone, with those changes of names that `picks` says."""
         names = dict(self._durable)
         for (old, new, content), is_kept in zip(self._renames, picks, strict=False):
@@ -214,20 +214,20 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     disk.left = at
     with suppress(Dead):
         clean(disk, log, end, since_ms)
-    found = disk.found(tear_bytes, picks)
+    survivor = disk.disk_after_loss(tear_bytes, picks)
     # and what a start leaves is found by the next one, though nothing was synced in between
     for _ in range(2):
-        log = Log.open(found, HERE, LAYOUT)
+        log = Log.open(survivor, HERE, LAYOUT)
         assert (log.start_offset, log.next_offset, state(all_records(log))) == (0, end, wanted)
-    found.sync(log.unsynced_paths())
+    survivor.sync(log.unsynced_paths())
     log.delete_leftovers()
     for _ in range(6):
         add(log, [(b"new", bytes(150))], 99)
-    found.sync(log.unsynced_paths())
-    clean(found, log, log.next_offset, since_ms)
-    log = Log.open(found.crash(), HERE, LAYOUT)
+    survivor.sync(log.unsynced_paths())
+    clean(survivor, log, log.next_offset, since_ms)
+    log = Log.open(survivor.crash(), HERE, LAYOUT)
     assert (log.next_offset, state(all_records(log))) == (end + 6, wanted | {b"new": bytes(150)})
-    assert not any(name.endswith(".cleaned") for name in files(found))
+    assert not any(name.endswith(".cleaned") for name in files(survivor))
     assert not log.has_leftovers
 
 

@@ -78,12 +78,12 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
                 disk.sync(log.unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
-                found = content(log)
-                assert found == appended[: len(found)]
-                assert durable <= len(found) == log.next_offset
+                recovered = content(log)
+                assert recovered == appended[: len(recovered)]
+                assert durable <= len(recovered) == log.next_offset
             disk.sync(log.unsynced_paths())
-            assert content(Log.open(disk.crash(), "t-0", layout)) == found
-            appended, durable = found, len(found)
+            assert content(Log.open(disk.crash(), "t-0", layout)) == recovered
+            appended, durable = recovered, len(recovered)
     assert content(log) == appended
 
 
@@ -232,15 +232,15 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
                 assert durable[0] <= log.start_offset <= most[0]
                 assert durable[1] <= log.next_offset <= most[1]
                 asked = most = log.start_offset, log.next_offset
-            found = {
+            recovered = {
                 int.from_bytes(batch[:8], "big"): bytes(batch)
                 for batch in log.batches(log.start_offset)
             }
-            assert all(batch in (*appended[at : at + 1], *lost) for at, batch in found.items())
-            assert {at: batch for at, batch in found.items() if at < durable[1]} == dict(
+            assert all(batch in (*appended[at : at + 1], *lost) for at, batch in recovered.items())
+            assert {at: batch for at, batch in recovered.items() if at < durable[1]} == dict(
                 list(enumerate(appended))[log.start_offset : durable[1]]
             )
-            appended = [*appended[: log.start_offset], *found.values()]
+            appended = [*appended[: log.start_offset], *recovered.values()]
             lost.clear()
         asked = max(asked[0], log.start_offset), log.next_offset
         most = max(most[0], asked[0]), max(most[1], asked[1])

@@ -87,11 +87,11 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(
         everything = [record for inside in records for record in inside]
         for time in range(-1, 42):
             for before in (0, log.next_offset // 2, log.next_offset):
-                found = next(
+                expected = next(
                     ((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None
                 )
                 assert log.offset_at_time(time, before) == (
-                    found if found and found[0] < before else None
+                    expected if expected and expected[0] < before else None
                 )
         for before in range(log.next_offset + 1):
             begun = [record for inside in records if inside[0].offset < before for record in inside]
@@ -191,7 +191,9 @@ def test_a_deleted_log_is_empty_and_can_begin_again(kind: str) -> None:
         log.delete()
         assert (log.next_offset, log.unsynced_paths(), disk.list_dir(".")) == (0, (".",), ())
         batch, _ = append(log, BatchShape((1,), 3))
-        assert [bytes(found) for found in Log.open(disk, "t-0", SMALL).batches(0)] == [batch]
+        assert [bytes(batch_read) for batch_read in Log.open(disk, "t-0", SMALL).batches(0)] == [
+            batch
+        ]
 
 
 def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_does() -> None:

@@ -79,14 +79,17 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path: Path) -> None:
     )
     assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
     disk.close()
-    found = MetadataLog.open(RealDisk(tmp_path))
-    assert found.topics == Topics([Topic("flights", topic_id(1), 13)])
-    assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == (
+    reopened = MetadataLog.open(RealDisk(tmp_path))
+    assert reopened.topics == Topics([Topic("flights", topic_id(1), 13)])
+    assert (reopened.config_of("flights"), reopened.config_of("gone"), reopened.cluster_id) == (
         {"segment.bytes": "1000"},
         {},
         "cluster-1",
     )
-    assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
+    assert (reopened.claim_producer_ids(2), reopened.unsynced_paths()) == (
+        range(1001, 1003),
+        (PATH, "."),
+    )
 
 
 def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
@@ -102,10 +105,10 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
         whole = tear_bytes == disk.size(PATH) - size
         after = state(catalog)
         disk = disk.crash(tear_bytes)
-        found = MetadataLog.open(disk)
-        assert state(found) == (after if whole else before)
-        found.create_topic(Topic("flights", topic_id(3), 3))
-        assert state(MetadataLog.open(disk)) == state(found)
+        reopened = MetadataLog.open(disk)
+        assert state(reopened) == (after if whole else before)
+        reopened.create_topic(Topic("flights", topic_id(3), 3))
+        assert state(MetadataLog.open(disk)) == state(reopened)
         tear_bytes += 1
     assert tear_bytes > 60
 

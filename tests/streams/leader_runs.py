@@ -63,11 +63,11 @@ def run_queries(
             match question:
                 case CreateInternalTopics(topics):
                     answer = {topic.name: topic.partitions for topic in topics} | (made or {})
-                case ListEndOffsets(places) | FetchCommittedOffsets(places):
+                case ListEndOffsets(partitions) | FetchCommittedOffsets(partitions):
                     answer = (
                         Unanswerable
                         if ends is None
-                        else {place: ends.get(place, 0) for place in places}
+                        else {partition: ends.get(partition, 0) for partition in partitions}
                     )
     except StopIteration as end:
         return end.value

@@ -196,12 +196,12 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(
         "b", subscription_bytes(process_id=TWO), assignment_bytes((3,), active=tasks((0, 3)))
     )
     portrait = describe_group([broken, whole])
-    found = {each.description.client_id: each for each in portrait.consumers}
-    assert found["b"].active == {TaskId(0, 3): t(3)}
+    consumers = {each.description.client_id: each for each in portrait.consumers}
+    assert consumers["b"].active == {TaskId(0, 3): t(3)}
     assert (
-        (len(found["a"].decode_errors) == 2)
+        (len(consumers["a"].decode_errors) == 2)
         if unread is None
-        else found["a"].decode_errors == unread
+        else consumers["a"].decode_errors == unread
     )
 
 
@@ -270,7 +270,7 @@ WITH_A_COPY_OF_EACH = (([(1, 0)], [(1, 1)]), ([(1, 1)], [(1, 0)]))
 
 
 @pytest.mark.parametrize(
-    ("next_ms", "processes", "more", "found"),
+    ("next_ms", "processes", "more", "kind"),
     [
         (None, WITH_A_BARE_TASK, {}, StandbyKind.STANDBY),
         (None, WITH_A_BARE_TASK, {"used": 6}, StandbyKind.EITHER),
@@ -289,9 +289,9 @@ def test_copies_are_named_where_it_is_certain_what_they_are(
         tuple[list[tuple[int, int]], list[tuple[int, int]]],
     ],
     more: dict[str, Any],
-    found: StandbyKind,
+    kind: StandbyKind,
 ) -> None:
-    assert pair(next_ms, *processes, **more) is found
+    assert pair(next_ms, *processes, **more) is kind
 
 
 def test_the_earliest_next_rebalance_counts() -> None:

@@ -46,7 +46,7 @@ def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once() -> No
 def test_eager_members_own_nothing_so_that_nothing_is_withheld() -> None:
     plan = lead(LINES, {"a": subscription("a", version=2), "b": subscription("b", version=2)})
     assert sorted(
-        place for share in plan.assignments.values() for place in share.partitions
+        partition for share in plan.assignments.values() for partition in share.partitions
     ) == list(lines(0, 1, 2, 3))
     assert {share.info.used for share in plan.assignments.values()} == {2}
 
@@ -180,14 +180,14 @@ def test_for_any_claims_no_task_is_assigned_twice_in_two_roles_or_while_owned(
         for task in {*share.info.active, *share.info.standby}:
             assert roles.setdefault((process, task), member) == member
         assert not set(share.info.active) & set(share.info.standby)
-        for place in share.partitions:
-            assert place not in given_to
-            given_to[place] = member
+        for partition in share.partitions:
+            assert partition not in given_to
+            given_to[partition] = member
         assert len(share.partitions) == len(share.info.active)
     for member, consumer in subscriptions.items():
-        for place in consumer.owned_partitions:
-            assert given_to.get(place, member) == member
-    withheld = [place for place in lines(*range(6)) if place not in given_to]
+        for partition in consumer.owned_partitions:
+            assert given_to.get(partition, member) == member
+    withheld = [partition for partition in lines(*range(6)) if partition not in given_to]
     assert bool(withheld) == any(
         share.info.next_rebalance_ms == 0 for share in plan.assignments.values()
     )

@@ -276,9 +276,11 @@ def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_
 
 
 def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
-    places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
-    tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
-    company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
+    tag_values = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
+    tags = {
+        name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in tag_values.items()
+    }
+    company = Company(tasks_of((8, True)), dict.fromkeys(tag_values, 1), tags)
     policy = AssignmentConfigs(num_standby_replicas=1, rack_aware_tags=("zone", "cluster"))
     shares = high_availability(company.tasks, company.crew(), policy)
     opposite = {0: 3, 3: 0, 1: 2, 2: 1}
@@ -290,7 +292,7 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
     )
     for task in range(8):
         have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
-        assert len({places["abcd"[process]] for process in have}) == 3
+        assert len({tag_values["abcd"[process]] for process in have}) == 3
 
 
 def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:

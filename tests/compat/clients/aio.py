@@ -65,23 +65,23 @@ class Client(ConsumerRebalanceListener):  # type: ignore[misc]
         self.consumer = self.run(start())
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self.share.given(place.partition for place in assigned)
+        self.share.given(partition.partition for partition in assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self.share.taken(place.partition for place in revoked)
+        self.share.taken(partition.partition for partition in revoked)
 
     def read(self) -> list[tuple[int, int]]:
-        found = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
+        polled = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
         return [
-            (record.partition, record.offset) for records in found.values() for record in records
+            (record.partition, record.offset) for records in polled.values() for record in records
         ]
 
-    def commit(self, places: dict[int, int]) -> None:
+    def commit(self, offsets: dict[int, int]) -> None:
         self.run(
             self.consumer.commit(
                 {
                     TopicPartition(self.options["topic"], each): offset
-                    for each, offset in places.items()
+                    for each, offset in offsets.items()
                 }
             )
         )

@@ -55,33 +55,33 @@ class Client:
             [self.options["topic"]], on_assign=self.assigned, on_revoke=self.revoked
         )
 
-    def assigned(self, consumer: Any, places: Any) -> None:
+    def assigned(self, consumer: Any, partitions: Any) -> None:
         (
             consumer.incremental_assign
             if self.options["strategy"] in INCREMENTAL
             else consumer.assign
-        )(places)
-        self.share.given(place.partition for place in places)
+        )(partitions)
+        self.share.given(partition.partition for partition in partitions)
 
-    def revoked(self, consumer: Any, places: Any) -> None:
+    def revoked(self, consumer: Any, partitions: Any) -> None:
         if self.options["strategy"] in INCREMENTAL:
-            consumer.incremental_unassign(places)
+            consumer.incremental_unassign(partitions)
         else:
             consumer.unassign()
-        self.share.taken(place.partition for place in places)
+        self.share.taken(partition.partition for partition in partitions)
 
     def read(self) -> list[tuple[int, int]]:
         messages = self.consumer.consume(100, READ_S)
         assert [message.error() for message in messages if message.error()] == []
         return [(message.partition(), message.offset()) for message in messages]
 
-    def commit(self, places: dict[int, int]) -> None:
+    def commit(self, next_offsets: dict[int, int]) -> None:
         offsets = [
             TopicPartition(self.options["topic"], partition, offset)
-            for partition, offset in places.items()
+            for partition, offset in next_offsets.items()
         ]
         done = self.consumer.commit(offsets=offsets, asynchronous=False)
-        assert [place.error for place in done if place.error] == []
+        assert [committed.error for committed in done if committed.error] == []
 
     def leave(self) -> None:
         self.consumer.close()

@@ -80,26 +80,26 @@ class Client(ConsumerRebalanceListener):  # type: ignore[misc]
         self.consumer.partitions_for_topic(self.options["topic"])
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self.share.given(place.partition for place in assigned)
+        self.share.given(partition.partition for partition in assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self.share.taken(place.partition for place in revoked)
+        self.share.taken(partition.partition for partition in revoked)
 
     def on_partitions_lost(self, lost: Any) -> None:
-        self.share.taken(place.partition for place in lost)
+        self.share.taken(partition.partition for partition in lost)
 
     def read(self) -> list[tuple[int, int]]:
-        found = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
+        polled = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
         return [
-            (record.partition, record.offset) for records in found.values() for record in records
+            (record.partition, record.offset) for records in polled.values() for record in records
         ]
 
-    def commit(self, places: dict[int, int]) -> None:
+    def commit(self, offsets: dict[int, int]) -> None:
         topic = self.options["topic"]
         self.consumer.commit(
             {
                 TopicPartition(topic, each): OffsetAndMetadata(offset, "", -1)
-                for each, offset in places.items()
+                for each, offset in offsets.items()
             }
         )
 

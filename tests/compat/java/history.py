@@ -149,20 +149,20 @@ def quarrels(actors: list[Actor]) -> list[tuple[str, str, str]]:
     out, and may not wait for it.
     """
     owner: dict[str, str]
-    found: dict[tuple[str, str], str]
-    owner, found = {}, {}
+    conflicts: dict[tuple[str, str], str]
+    owner, conflicts = {}, {}
     for each in timeline(actors):
         for name in each.get("partitions", ()):
             mine = owner.get(name) == each["name"]
             if each["event"] in GIVING and mine:
                 del owner[name]
             elif each["event"] == "lost":
-                found.pop((name, each["name"]), None)
+                conflicts.pop((name, each["name"]), None)
             elif each["event"] == "assigned":
                 if name in owner and not mine:
-                    found[name, owner[name]] = each["name"]
+                    conflicts[name, owner[name]] = each["name"]
                 owner[name] = each["name"]
-    return [(*key, other) for key, other in found.items()]
+    return [(*key, other) for key, other in conflicts.items()]
 
 
 def vacancies_ms(actors: list[Actor], since: float = 0, to: float = float("inf")) -> dict[str, int]:
@@ -197,19 +197,19 @@ def unexplained_repeats(actors: list[Actor]) -> list[tuple[tuple[Any, ...], str]
     read it).
     """
     committed: defaultdict[tuple[str, int], int]
-    found: list[tuple[tuple[Any, ...], str]]
-    committed, found = defaultdict(int), []
+    repeats: list[tuple[tuple[Any, ...], str]]
+    committed, repeats = defaultdict(int), []
     for each in timeline(actors):
         if each["event"] == "committed":
             for topic, partition, offset in each["offsets"]:
                 committed[topic, partition] = max(committed[topic, partition], offset)
         elif each["event"] == "read":
-            found += [
+            repeats += [
                 (record, each["name"])
                 for record in map(tuple, each["records"])
                 if record[2] < committed[record[:2]]
             ]
-    return found
+    return repeats
 
 
 def all_read(records: list[tuple[str, int, int]], actors: list[Actor]) -> float:

@@ -61,5 +61,5 @@ class Stage:
 
     def described(self) -> tuple[Any, str, int]:
         """What an admin is told of the group: its type, its state and how many members it has."""
-        found = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
-        return found.type, found.state.name, len(found.members)
+        description = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
+        return description.type, description.state.name, len(description.members)

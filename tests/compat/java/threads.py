@@ -34,15 +34,15 @@ class EventLog:
             json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n"
         )
 
-    def given(self, places: list[str]) -> None:
+    def given(self, partitions: list[str]) -> None:
         """These partitions have come."""
-        self._owned |= set(places)
-        self.say("assigned", partitions=sorted(places), owned=sorted(self._owned))
+        self._owned |= set(partitions)
+        self.say("assigned", partitions=sorted(partitions), owned=sorted(self._owned))
 
-    def taken(self, event: str, places: list[str]) -> None:
+    def taken(self, event: str, partitions: list[str]) -> None:
         """These partitions are gone."""
-        self._owned -= set(places)
-        self.say(event, partitions=sorted(places), owned=sorted(self._owned))
+        self._owned -= set(partitions)
+        self.say(event, partitions=sorted(partitions), owned=sorted(self._owned))
 
     def read(self, records: list[tuple[str, int, int]]) -> None:
         """These records have reached the application."""
@@ -97,31 +97,29 @@ def librdkafka(events: EventLog, bootstrap: str, group: str, topic: str, protoco
     def commit() -> None:
         if uncommitted:
             offsets = [
-                confluent_kafka.TopicPartition(*place, offset)
-                for place, offset in uncommitted.items()
+                confluent_kafka.TopicPartition(*partition, offset)
+                for partition, offset in uncommitted.items()
             ]
             try:
                 consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException as refused:
                 events.say("refused", why=str(refused))
             else:
-                events.say(
-                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
-                )
+                events.say("committed", offsets=[[*key, at] for key, at in uncommitted.items()])
                 uncommitted.clear()
 
-    def assigned(consumer: Any, places: list[Any]) -> None:
-        consumer.incremental_assign(places)
-        events.given([f"{each.topic}-{each.partition}" for each in places])
+    def assigned(consumer: Any, partitions: list[Any]) -> None:
+        consumer.incremental_assign(partitions)
+        events.given([f"{each.topic}-{each.partition}" for each in partitions])
 
     def given_up(event: str) -> Callable[..., None]:
-        def give_up(consumer: Any, places: list[Any]) -> None:
+        def give_up(consumer: Any, partitions: list[Any]) -> None:
             if event == "revoked":
                 commit()
-            for each in places:
+            for each in partitions:
                 uncommitted.pop((each.topic, each.partition), None)
-            events.taken(event, [f"{each.topic}-{each.partition}" for each in places])
-            consumer.incremental_unassign(places)
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in partitions])
+            consumer.incremental_unassign(partitions)
 
         return give_up
 
@@ -158,23 +156,27 @@ def ours(
         if uncommitted:
             try:
                 consumer.commit(
-                    {TopicPartition(*place): offset for place, offset in uncommitted.items()}
+                    {
+                        TopicPartition(*partition): offset
+                        for partition, offset in uncommitted.items()
+                    }
                 )
             except Refused as refused:
                 events.say("refused", why=str(refused))
             else:
                 events.say(
-                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
+                    "committed",
+                    offsets=[[*partition, offset] for partition, offset in uncommitted.items()],
                 )
                 uncommitted.clear()
 
     def given_up(event: str) -> Callable[..., None]:
-        def give_up(places: tuple[Any, ...]) -> None:
+        def give_up(partitions: tuple[Any, ...]) -> None:
             if event == "revoked":
                 commit()
-            for each in places:
+            for each in partitions:
                 uncommitted.pop(tuple(each), None)
-            events.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in partitions])
 
         return give_up
 
@@ -186,8 +188,8 @@ def ours(
         group_protocol=protocol,
         **(classic if protocol == "classic" else {}),
         auto_offset_reset="earliest",
-        on_assigned=lambda places: events.given(
-            [f"{each.topic}-{each.partition}" for each in places]
+        on_assigned=lambda partitions: events.given(
+            [f"{each.topic}-{each.partition}" for each in partitions]
         ),
         on_revoked=given_up("revoked"),
         on_lost=given_up("lost"),

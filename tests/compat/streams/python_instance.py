@@ -99,7 +99,7 @@ class PythonInstance(threading.Thread):
                 application.group,
                 topology=topology,
                 on_tasks=self._take_over,
-                on_revoked=lambda places: self._save(),
+                on_revoked=lambda partitions: self._save(),
                 **(options | self._options),
             ) as self._consumer:
                 while not self._stopping.is_set():
@@ -133,22 +133,22 @@ class PythonInstance(threading.Thread):
         topic: Any = self._cluster.topics([self._application.changelog], fresh=True).named(
             self._application.changelog
         )
-        place = TopicIdPartition(topic.name, topic.id, task.partition)
+        partition = TopicIdPartition(topic.name, topic.id, task.partition)
         start, end = (
-            self._cluster.list_offsets([place], when)[place] for when in (EARLIEST, LATEST)
+            self._cluster.list_offsets([partition], when)[partition] for when in (EARLIEST, LATEST)
         )
         store: dict[bytes, int] = {}
         record: Any
-        for batch in self._cluster.fetch_range(place, start, end):
+        for batch in self._cluster.fetch_range(partition, start, end):
             for record in decode_batch(batch):
                 store[record.key] = int(record.value.split(b" ")[0])
         return store
 
     def _split(self, task: TaskId, record: Any) -> None:
-        place = f"{record.topic}-{record.partition}@{record.offset}"
-        self.took.append((record.topic, record.partition, record.offset, place))
+        position = f"{record.topic}-{record.partition}@{record.offset}"
+        self.took.append((record.topic, record.partition, record.offset, position))
         for number, word in enumerate(record.value.decode().split(" ")):
-            self._produce(self._application.between, word, f"{place}#{number}".encode())
+            self._produce(self._application.between, word, f"{position}#{number}".encode())
 
     def _count(self, task: TaskId, record: Any) -> None:
         self.took.append((record.topic, record.partition, record.offset, record.value.decode()))

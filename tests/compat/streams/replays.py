@@ -39,7 +39,7 @@ class Replay:
     before: how the first of them had been taken before.
     """
 
-    place: tuple[str, int]
+    topic_partition: tuple[str, int]
     before: Take
     first: Take
     last: int
@@ -53,13 +53,15 @@ def replays_of(instances: Sequence[Any]) -> list[Replay]:
         for taken in each.events_of("took"):
             take = Take(taken["at"] / 1000, taken["offset"], f"{group}-{name}-")
             takes[taken["topic"], taken["partition"]].append(take)
-    found = [
-        replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)
+    replays = [
+        replay
+        for partition, all_takes in takes.items()
+        for replay in replays_in(partition, all_takes)
     ]
-    return sorted(found, key=lambda each: each.first.at_s)
+    return sorted(replays, key=lambda each: each.first.at_s)
 
 
-def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
+def replays_in(partition: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
     """Yield the replays of one partition: each goes on for as long as offsets follow each other and
     had been taken before.
     """
@@ -69,32 +71,36 @@ def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
     for take in sorted(takes, key=lambda each: each.at_s):
         before = seen.get(take.offset)
         if replay and before and take.offset == replay.last + 1:
-            replay = Replay(place, replay.before, replay.first, take.offset)
+            replay = Replay(partition, replay.before, replay.first, take.offset)
         else:
             if replay:
                 yield replay
-            replay = before and Replay(place, before, take, take.offset)
+            replay = before and Replay(partition, before, take, take.offset)
         seen[take.offset] = take
     if replay:
         yield replay
 
 
-def commits_of(calls: list[Call], place: tuple[str, int]) -> list[Call]:
+def commits_of(calls: list[Call], partition: tuple[str, int]) -> list[Call]:
     """Return the commits of that partition that were stored, or may have been as nobody was told,
     in order of their answers.
     """
-    mine = [each for each in calls if each.api == "OffsetCommit" and place in each.asked["offsets"]]
+    mine = [
+        each for each in calls if each.api == "OffsetCommit" and partition in each.asked["offsets"]
+    ]
     return [
-        each for each in mine if each.answer is None or each.answer["by_place"][place] == "NONE"
+        each for each in mine if each.answer is None or each.answer["by_place"][partition] == "NONE"
     ]
 
 
-def fetches_of(calls: list[Call], place: tuple[str, int]) -> list[Call]:
+def fetches_of(calls: list[Call], partition: tuple[str, int]) -> list[Call]:
     """Return the answers that say what is committed for that partition, in order."""
     return [
         each
         for each in calls
-        if each.api == "OffsetFetch" and each.answer is not None and place in each.answer["offsets"]
+        if each.api == "OffsetFetch"
+        and each.answer is not None
+        and partition in each.answer["offsets"]
     ]
 
 
@@ -104,11 +110,13 @@ def lost_commits(calls: list[Call]) -> list[str]:
 
     A commit that nobody was told of, or that was under way meanwhile, may be there or not.
     """
-    found = []
+    lost = []
     fetch: Any
     for fetch in (each for each in calls if each.api == "OffsetFetch" and each.answer is not None):
-        for place, offset in fetch.answer["offsets"].items():
-            before = [each for each in commits_of(calls, place) if each.asked_s < fetch.answered_s]
+        for partition, offset in fetch.answer["offsets"].items():
+            before = [
+                each for each in commits_of(calls, partition) if each.asked_s < fetch.answered_s
+            ]
             sure = [
                 each
                 for each in before
@@ -116,17 +124,17 @@ def lost_commits(calls: list[Call]) -> list[str]:
             ]
             newest = sure[-1] if sure else None
             allowed = {
-                each.asked["offsets"][place]
+                each.asked["offsets"][partition]
                 for each in before
                 if newest is None or each.asked_s >= newest.asked_s
             }
             allowed |= set() if sure else {-1}
             if offset not in allowed:
-                found.append(
-                    f"{place} was fetched at {offset}, and may be at {sorted(allowed)} "
+                lost.append(
+                    f"{partition} was fetched at {offset}, and may be at {sorted(allowed)} "
                     f"only: {fetch}"
                 )
-    return found
+    return lost
 
 
 def lost_generations(calls: list[Call], kills: list[float]) -> list[str]:
@@ -135,7 +143,7 @@ def lost_generations(calls: list[Call], kills: list[float]) -> list[str]:
 
     kills: times. A generation is behind, and not lost, once members have joined a later one.
     """
-    found = []
+    lost = []
     for each in (each for each in calls if each.codes & LOST_PLACE and "generation" in each.asked):
         killed_s = max((at_s for at_s in kills if at_s <= each.answered_s), default=0)
         mine: list[Any] = [
@@ -157,8 +165,8 @@ def lost_generations(calls: list[Call], kills: list[float]) -> list[str]:
             default=0,
         )
         if each.asked["generation"] in synced and newest <= each.asked["generation"]:
-            found.append(f"generation {each.asked['generation']} was there and is not: {each}")
-    return found
+            lost.append(f"generation {each.asked['generation']} was there and is not: {each}")
+    return lost
 
 
 def group_of(call: Call) -> str:
@@ -184,25 +192,28 @@ def unexplained(calls: list[Call], replay: Replay) -> list[str]:
     member lost its place.
     """
     to_s = replay.first.at_s + TICK_S
-    found = []
+    reasons = []
     fetched: list[Any] = [
         each
-        for each in fetches_of(calls, replay.place)
+        for each in fetches_of(calls, replay.topic_partition)
         if each.answered_s <= to_s and each.asked_s >= replay.before.at_s
     ]
     if not fetched:
-        found.append("nobody asked what is committed")
-    elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.place], 0):
-        found.append(f"it does not begin at what was fetched: {fetched[-1]}")
+        reasons.append("nobody asked what is committed")
+    elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.topic_partition], 0):
+        reasons.append(f"it does not begin at what was fetched: {fetched[-1]}")
     if not losses_between(calls, replay.before.client, replay.before.at_s, to_s):
-        found.append(f"{replay.before.client} had not lost its place")
-    return found
+        reasons.append(f"{replay.before.client} had not lost its place")
+    return reasons
 
 
 def story(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
-    commits, fetches = commits_of(calls, replay.place), fetches_of(calls, replay.place)
+    commits, fetches = (
+        commits_of(calls, replay.topic_partition),
+        fetches_of(calls, replay.topic_partition),
+    )
     lines = [
         (at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s
     ]

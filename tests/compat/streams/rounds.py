@@ -248,7 +248,7 @@ def report(scene: Scene, replay: Replay) -> list[str]:
     lines += log_between(
         scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s
     )
-    topic, partition = replay.place
+    topic, partition = replay.topic_partition
     return [
         f"{topic}-{partition}: {replay.first.offset} to {replay.last} were taken again",
         *(f"    {each}" for each in lines),
@@ -338,12 +338,15 @@ def play_rounds(options: argparse.Namespace, directory: Path) -> Figures:
     classpath = streams_in(classes, "4.3.1")
     chance, figures = random.Random(options.seed), Figures()
     for number in range(options.rounds):
-        place = directory / str(number)
-        place.mkdir()
+        round_directory = directory / str(number)
+        round_directory.mkdir()
         streams = Streams(
-            classpath, options.out or place, f"{options.broker}-{options.moment}-{number}", "info"
+            classpath,
+            options.out or round_directory,
+            f"{options.broker}-{options.moment}-{number}",
+            "info",
         )
-        play_round(options, place, streams, chance, number, figures)
+        play_round(options, round_directory, streams, chance, number, figures)
         streams.end()
     return figures
 

@@ -24,7 +24,7 @@ class Call:
     """One request and its answer (None: the connection ended before it came) in plain words; times
     are s of the wall clock.
 
-    A place is (topic, partition). codes: the names of the errors, NONE among them.
+    A partition is (topic, number). codes: the names of the errors, NONE among them.
     """
 
     client: str
@@ -139,13 +139,13 @@ def answered_commit(body: OffsetCommitResponse, name: Callable[[Any], str]) -> d
 def answered_fetch(body: OffsetFetchResponse, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return the offsets that the groups have committed; -1 where none."""
     topics: list[Any] = [*body.topics, *(topic for group in body.groups for topic in group.topics)]
-    places = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
+    partitions = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
     errors = {
         body.error_code,
         *(group.error_code for group in body.groups),
-        *(each.error_code for _, each in places),
+        *(each.error_code for _, each in partitions),
     }
-    offsets = {(topic, each.partition_index): each.committed_offset for topic, each in places}
+    offsets = {(topic, each.partition_index): each.committed_offset for topic, each in partitions}
     return {"codes": {name_of(each) for each in errors}, "offsets": offsets}
 
 

@@ -17,9 +17,9 @@ def owners(given: Mapping[str, Given]) -> Owners:
         for topic, numbers in each.partitions
         for number in numbers
     ]
-    found = dict(pairs)
-    assert len(found) == len(pairs), "a partition was given twice"
-    return found
+    result = dict(pairs)
+    assert len(result) == len(pairs), "a partition was given twice"
+    return result
 
 
 def wanted(cluster: ClusterTopics, members: Mapping[str, Subscription]) -> list[tuple[str, int]]:

@@ -79,8 +79,8 @@ class Author:
 
     def member(self) -> Actor | None:
         """Any of them."""
-        found = self.members()
-        return self.rng.choice(found) if found else None
+        candidates = self.members()
+        return self.rng.choice(candidates) if candidates else None
 
     def belief(self, actor: Actor) -> Belief:
         """What the member believes, on the real Kafka."""

@@ -203,8 +203,8 @@ class ClassicAuthor:
 
     def choose(self, *phases: Phase) -> Actor | None:
         """Any member that is there and is not waiting for an answer."""
-        found = [actor for actor in self.actors.values() if actor.phase in phases]
-        return self.rng.choice(found) if found else None
+        candidates = [actor for actor in self.actors.values() if actor.phase in phases]
+        return self.rng.choice(candidates) if candidates else None
 
     def idle(self) -> Actor | None:
         """Any member with an id that is not waiting for an answer."""
@@ -235,10 +235,10 @@ class ClassicAuthor:
 
 def assignment(topic: str, *partitions: int) -> bytes:
     """An assignment as Java's clients write it."""
-    places = (
+    assigned = (
         (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
     )
-    return encode(ConsumerProtocolAssignment(assigned_partitions=places), 1)
+    return encode(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)
 
 
 def is_tied(voters: list[tuple[str, ...]]) -> bool:

@@ -31,7 +31,7 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.connections import gather
-from tests.kafka.differential.plain_values import Place, Plain, grouped
+from tests.kafka.differential.plain_values import Plain, TopicIndex, grouped
 from tests.kafka.differential.steps import TOLD, Beat
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Client:
     blob_version: int = 1
     phase: Phase = Phase.OUT
     generation: int = -1
-    owned: frozenset[Place] = frozenset()
+    owned: frozenset[TopicIndex] = frozenset()
     label: str = ""
     first_id: str = ""
     """What it says as its id when it begins: one that it had in the other protocol, or nothing."""
@@ -126,12 +126,12 @@ class Crowd:
     def shares(self, leader: Client) -> tuple[tuple[str, bytes], ...]:
         """What a leader gives everybody: by turns, to the members by label."""
         topics = sorted({topic for client in self.clients.values() for topic in client.topics})
-        places = [
+        partitions = [
             (topic, index) for topic in topics for index in range(self.side.partitions[topic])
         ]
         members = sorted(leader.given)
         return tuple(
-            (label, assignment(frozenset(places[at :: len(members)])))
+            (label, assignment(frozenset(partitions[at :: len(members)])))
             for at, label in enumerate(members)
         )
 
@@ -197,13 +197,14 @@ class Crowd:
             "gone": self.gone,
             "generations": {client.letter: client.generation for client in self.clients.values()},
             "epochs": {letter: belief.epoch for letter, belief in self.moderns().items()},
-            "sizes": tuple(sorted(len(places) for places in self.shared().values())),
+            "sizes": tuple(sorted(len(partitions) for partitions in self.shared().values())),
             "owned": len(after),
-            "owned twice": len(after) < sum(len(places) for places in self.shared().values()),
+            "owned twice": len(after)
+            < sum(len(partitions) for partitions in self.shared().values()),
             "moved": sum(
                 1
-                for place, letter in before.items()
-                if letter in stayed and after.get(place, letter) != letter
+                for partition, letter in before.items()
+                if letter in stayed and after.get(partition, letter) != letter
             ),
         }
 
@@ -248,15 +249,19 @@ class Crowd:
             if group == self.group and letter not in self.clients and belief.epoch > 0
         }
 
-    def shared(self) -> dict[str, frozenset[Place]]:
+    def shared(self) -> dict[str, frozenset[TopicIndex]]:
         """What each member owns."""
         return {each.letter: each.owned for each in self.clients.values()} | {
             letter: belief.owned for letter, belief in self.moderns().items()
         }
 
-    def owners(self) -> dict[Place, str]:
+    def owners(self) -> dict[TopicIndex, str]:
         """Who owns each partition."""
-        return {place: letter for letter, places in self.shared().items() for place in places}
+        return {
+            partition: letter
+            for letter, partitions in self.shared().items()
+            for partition in partitions
+        }
 
 
 def arrive(side: Side, step: Arrive) -> Plain:
@@ -288,7 +293,7 @@ def rest(side: Side, step: Rest) -> Plain:
 
 
 def subscription(
-    topics: tuple[str, ...], owned: frozenset[Place] = frozenset(), version: int = 3
+    topics: tuple[str, ...], owned: frozenset[TopicIndex] = frozenset(), version: int = 3
 ) -> bytes:
     """A subscription as Java's clients write it."""
     parts = tuple(
@@ -298,16 +303,16 @@ def subscription(
     return encode(ConsumerProtocolSubscription(topics=topics, owned_partitions=parts), version)
 
 
-def assignment(places: frozenset[Place]) -> bytes:
+def assignment(partitions: frozenset[TopicIndex]) -> bytes:
     """An assignment as Java's clients write it."""
     parts = tuple(
         ConsumerProtocolTopicPartition(topic=name, partitions=indexes)
-        for name, indexes in grouped(places).items()
+        for name, indexes in grouped(partitions).items()
     )
     return encode(ConsumerProtocolAssignment(assigned_partitions=parts), 1)
 
 
-def places_of(blob: bytes) -> frozenset[Place]:
+def places_of(blob: bytes) -> frozenset[TopicIndex]:
     """The partitions in an assignment; none in one that is empty."""
     if not blob:
         return frozenset()

@@ -176,11 +176,11 @@ class MixedAuthor:
 
     def fresh(self, letters: str) -> str | None:
         """A letter that nobody has had."""
-        found = [letter for letter in letters if letter not in self.used]
-        if not found:
+        unused = [letter for letter in letters if letter not in self.used]
+        if not unused:
             return None
-        self.used.add(found[0])
-        return found[0]
+        self.used.add(unused[0])
+        return unused[0]
 
 
 UPGRADED = "upgraded by who takes a place"

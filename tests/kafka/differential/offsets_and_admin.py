@@ -23,7 +23,7 @@ from tests.kafka.differential.steps import (
 Name = TypeVar("Name")
 
 
-def places(author: Author) -> list[tuple[str, int]]:
+def some_partitions(author: Author) -> list[tuple[str, int]]:
     """Partitions to commit or fetch: some that exist, some that do not."""
     rng = author.rng
     topics = [*POOL, NOWHERE]
@@ -45,7 +45,11 @@ def commit(author: Author) -> Step | None:
         return None
     belief = author.belief(actor)
     held = sorted(belief.assigned)
-    chosen = rng.sample(held, min(len(held), 3)) if held and rng.random() < 0.7 else places(author)
+    chosen = (
+        rng.sample(held, min(len(held), 3))
+        if held and rng.random() < 0.7
+        else some_partitions(author)
+    )
     epoch = rng.choice(
         (
             belief.epoch,
@@ -78,7 +82,7 @@ def stray_commit(author: Author) -> Step | None:
     version = rng.choice((2, 4, 6, 8, 9, 10))
     offsets = tuple(
         Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0, 5)))
-        for topic, index in again(author, places(author))
+        for topic, index in again(author, some_partitions(author))
     )
     return Commit(
         rng.choice((author.group, author.simple, author.simple, author.nobody, ""))
@@ -107,7 +111,7 @@ def fetch(author: Author) -> Step | None:
     wanted = None
     if version < 2 or rng.random() < 0.6:
         by_topic: dict[str, list[int]] = {}
-        for name, index in places(author):
+        for name, index in some_partitions(author):
             by_topic.setdefault(name, []).append(index)
         wanted = tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items())
     return Fetch(group, letter, epoch, wanted, version, version >= 7 and rng.random() < 0.3)
@@ -117,7 +121,7 @@ def forget(author: Author) -> Step | None:
     """Committed offsets deleted."""
     group = author.rng.choice((author.group, author.simple, author.nobody, ""))
     by_topic: dict[str, list[int]] = {}
-    for name, index in places(author):
+    for name, index in some_partitions(author):
         by_topic.setdefault(name, []).append(index)
     return Forget(
         group, tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items())

@@ -5,7 +5,7 @@ script.
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-Place = tuple[str, int]
+TopicIndex = tuple[str, int]
 Plain = Any
 
 
@@ -20,7 +20,7 @@ class Names(Protocol):
         """The letter behind a member's id."""
         ...
 
-    def places(self, parts: Any) -> frozenset[Place]:
+    def partitions_in(self, parts: Any) -> frozenset[TopicIndex]:
         """The partitions in a part of a message."""
         ...
 
@@ -29,18 +29,18 @@ def gathered(pairs: Iterable[tuple[str, Plain]]) -> dict[str, Plain]:
     """All that was said of each name; what is said of one that was named twice stands under it
     "again".
     """
-    found: dict[str, Plain] = {}
+    result: dict[str, Plain] = {}
     for name, each in pairs:
-        while name in found:
+        while name in result:
             name = f"{name} again"
-        found[name] = each
-    return found
+        result[name] = each
+    return result
 
 
-def grouped(places: Any) -> dict[str, tuple[int, ...]]:
+def grouped(partitions: Any) -> dict[str, tuple[int, ...]]:
     """Partitions by topic, ascending."""
     topics: dict[str, list[int]] = {}
-    for name, index in sorted(places):
+    for name, index in sorted(partitions):
         topics.setdefault(name, []).append(index)
     return {name: tuple(indexes) for name, indexes in topics.items()}
 
@@ -81,7 +81,7 @@ def described_member(names: Names, member: Any) -> Plain:
         "host": member.client_host,
         "topics": tuple(sorted(member.subscribed_topic_names)),
         "regex": member.subscribed_topic_regex,
-        "assignment": grouped(names.places(member.assignment.topic_partitions)),
-        "target": grouped(names.places(member.target_assignment.topic_partitions)),
+        "assignment": grouped(names.partitions_in(member.assignment.topic_partitions)),
+        "target": grouped(names.partitions_in(member.target_assignment.topic_partitions)),
         "type": member.member_type,
     }

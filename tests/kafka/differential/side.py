@@ -21,7 +21,7 @@ from apportion.wire.messages import (
 )
 from tests.kafka.differential import classic_clients, classic_side, classic_steps, steps, stored
 from tests.kafka.differential.connections import Line
-from tests.kafka.differential.plain_values import Place, Plain, described, gathered, grouped
+from tests.kafka.differential.plain_values import Plain, TopicIndex, described, gathered, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
 
@@ -36,8 +36,8 @@ class Belief:
 
     member_id: str
     epoch: int = 0
-    assigned: frozenset[Place] = frozenset()
-    owned: frozenset[Place] = frozenset()
+    assigned: frozenset[TopicIndex] = frozenset()
+    owned: frozenset[TopicIndex] = frozenset()
     instance: str | None = None
 
 
@@ -179,7 +179,7 @@ class Side:
             for letter, answer in came.items()
         }
 
-    def places(self, parts: Any) -> frozenset[Place]:
+    def partitions_in(self, parts: Any) -> frozenset[TopicIndex]:
         """The partitions in a part of a message."""
         return frozenset(
             (self.topic_name(part.topic_id), index) for part in parts for index in part.partitions
@@ -193,14 +193,14 @@ class Side:
             topics=(metadata.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
         )
         while True:
-            found = self.call(asked, 12).topics[0]
-            if until(len(found.partitions)):
+            shown = self.call(asked, 12).topics[0]
+            if until(len(shown.partitions)):
                 break
             time.sleep(0.01)
-        if found.partitions:
+        if shown.partitions:
             self.topic_ids[topic], self.partitions[topic] = (
-                bytes(found.topic_id),
-                len(found.partitions),
+                bytes(shown.topic_id),
+                len(shown.partitions),
             )
         else:
             self.partitions.pop(topic, None)
@@ -210,7 +210,7 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
     """The partitions that the member says it owns."""
     if step.owned is None:
         return None
-    places = {
+    partitions = {
         steps.TOLD: belief.assigned,
         steps.HELD: belief.owned,
         steps.PART: frozenset(sorted(belief.assigned)[1:]),
@@ -224,16 +224,16 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
         consumer_group_heartbeat.TopicPartitions(
             topic_id=side.topic_id(name), partitions=times * indexes
         )
-        for name, indexes in grouped(places).items()
+        for name, indexes in grouped(partitions).items()
     )
 
 
-def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
+def _of_others(side: Side, step: steps.Beat) -> frozenset[TopicIndex]:
     held = sorted(
-        place
+        partition
         for (group, letter), belief in side.beliefs.items()
         if group == step.group and letter != step.member
-        for place in belief.assigned
+        for partition in belief.assigned
     )
     return frozenset(held[:1])
 
@@ -271,7 +271,9 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
         step.version,
     )
     assignment = (
-        None if answer.assignment is None else side.places(answer.assignment.topic_partitions)
+        None
+        if answer.assignment is None
+        else side.partitions_in(answer.assignment.topic_partitions)
     )
     if answer.error_code == 0:
         if step.epoch == 0:
@@ -328,7 +330,9 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
         if group == step.group and side.beliefs[group, letter].epoch > 0
     )
     before = {
-        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+        partition: letter
+        for letter in members
+        for partition in side.beliefs[step.group, letter].owned
     }
     for _ in range(50):
         is_quiet = True
@@ -347,13 +351,17 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
         if is_quiet:
             break
     after = {
-        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+        partition: letter
+        for letter in members
+        for partition in side.beliefs[step.group, letter].owned
     }
     return {
         "epochs": {letter: side.beliefs[step.group, letter].epoch for letter in members},
         "sizes": tuple(sorted(len(side.beliefs[step.group, letter].owned) for letter in members)),
         "owned": tuple(sorted(after)),
-        "moved": sum(1 for place, letter in before.items() if after.get(place, letter) != letter),
+        "moved": sum(
+            1 for partition, letter in before.items() if after.get(partition, letter) != letter
+        ),
         "is quiet": is_quiet,
     }
 

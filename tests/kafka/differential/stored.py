@@ -94,12 +94,12 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
         member_epoch=step.epoch,
         topics=of_topics,
     )
-    (found,) = side.call(
+    (fetched,) = side.call(
         offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version
     ).groups
     return {
-        "code": found.error_code,
-        "offsets": gathered(offsets(side, found.topics, step.version)),
+        "code": fetched.error_code,
+        "offsets": gathered(offsets(side, fetched.topics, step.version)),
     }
 
 

@@ -47,11 +47,11 @@ RANGE, STICKY = "range", "cooperative-sticky"
 
 def subscription(version: int, *owned: int) -> bytes:
     """What a member wants, and what it owned."""
-    places = (
+    partitions = (
         (ConsumerProtocolTopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
     )
     value = ConsumerProtocolSubscription(
-        topics=(NAME,), user_data=None, owned_partitions=places, generation_id=3, rack_id="r"
+        topics=(NAME,), user_data=None, owned_partitions=partitions, generation_id=3, rack_id="r"
     )
     return encode(value, version)
 
@@ -191,8 +191,10 @@ class Peer:
 
 def assignment(partition: int, version: int, word: bytes | None) -> bytes:
     """What the leader gives a member, and perhaps a word for its assignor."""
-    places = (ConsumerProtocolTopicPartition(topic=NAME, partitions=(partition,)),)
-    return encode(ConsumerProtocolAssignment(assigned_partitions=places, user_data=word), version)
+    partitions = (ConsumerProtocolTopicPartition(topic=NAME, partitions=(partition,)),)
+    return encode(
+        ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=word), version
+    )
 
 
 def prepare(bootstrap: str) -> None:
