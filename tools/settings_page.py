@@ -58,14 +58,13 @@ def settings_page() -> str:
     """Return the text of docs/settings.md."""
     consumer, streams = declared(ConsumerOptions), declared(StreamsOptions)
     shared = ", ".join(f"`{name}`" for name in streams if streams[name] == consumer.get(name))
-    own = [setting for name, setting in streams.items() if setting != consumer.get(name)]
     return "".join(
         (
             HEAD,
             BROKER + _table(_as_texts(declared(BrokerSettings).values())),
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
             CONSUMER + _table(consumer.values()),
-            STREAMS.format(shared=shared) + _table(own),
+            STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
         )
     )
@@ -90,6 +89,16 @@ def _consumer_table(*, is_classic: bool) -> str:
     )
 
 
+def _streams_table() -> str:
+    """Return the options of a StreamsConsumer that a Consumer lacks or has with another default."""
+    consumer = declared(ConsumerOptions)
+    return _table(
+        setting
+        for name, setting in declared(StreamsOptions).items()
+        if setting != consumer.get(name)
+    )
+
+
 def _spark_table() -> str:
     return _table(_as_texts(declared(SparkOptions).values()))
 
@@ -97,6 +106,7 @@ def _spark_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
+    "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": _spark_table,
 }
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from apportion.settings import Setting, bounds_fault_or_none, whole_number
+from apportion.node.settings import BrokerSettings
+from apportion.settings import Setting, bounds_fault_or_none, declared, whole_number
 
 
 def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
@@ -40,7 +41,8 @@ def _parse_timeout(text: str) -> int:
     return timeout_ms
 
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+# where a broker listens by default, without the only protocol
+DEFAULT_BOOTSTRAP = str(declared(BrokerSettings)["listeners"].default).removeprefix("PLAINTEXT://")
 TIMEOUT_MS = Setting("How long to wait for the cluster, in milliseconds.", 10_000, at_least=1)
 DEFAULT_TIMEOUT_MS: int = TIMEOUT_MS.default
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
@@ -69,8 +71,6 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
 
 def setting_names(prefix: str) -> list[str]:
     """Return the completions of `--set`: the names of broker settings."""
-    from apportion.node.settings import BrokerSettings
-
     return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]
 
 

@@ -42,7 +42,6 @@ LISTEN_HELP = (
     f"{help_text(LISTENERS)} Bind 127.0.0.1 unless other hosts must reach it: there is no "
     "authentication."
 )
-DEFAULT_LISTEN = str(LISTENERS.default).removeprefix("PLAINTEXT://")
 DATA_DIR_HELP = (
     "The directory of topics and groups, created if there is none. One broker at a time may use it."
 )
@@ -71,7 +70,7 @@ def apportion(
 @app.command()
 def serve(
     data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
-    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = DEFAULT_LISTEN,
+    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = DEFAULT_BOOTSTRAP,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names),

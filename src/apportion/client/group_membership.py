@@ -46,6 +46,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import GROUP_PROTOCOL
 from apportion.member.streams.assignor import TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.readable import readable
@@ -68,7 +69,7 @@ class GroupMembership:
         group_id: str,
         topics: Iterable[str],
         *,
-        protocol: str = "consumer",
+        protocol: str = GROUP_PROTOCOL.default,
         history_limit: int = 256,
         before_join: Callable[[], None] | None = None,
         **settings: Any,

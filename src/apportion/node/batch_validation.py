@@ -17,6 +17,7 @@ import numpy as np
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.node.topic_rules import TopicRules
+from apportion.settings import MOST_INT64
 from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
 from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
@@ -31,7 +32,7 @@ GZIP_COST = 8
 """The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
 second for 5 MB of some data.
 """
-NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
+NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MOST_INT64
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
 future.
 """

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from re import fullmatch
 
 from apportion.errors import Code, Refused
-from apportion.settings import nearest_or_none
+from apportion.node.settings import TIMESTAMP_TYPES
+from apportion.settings import MOST_INT64, nearest_or_none
 
 # Kafka's bounds, so that a program that creates its topics here is able to do so there.
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
@@ -39,7 +40,7 @@ BOOLEAN = ("false", "true")
 CHOICES = {  # settings that are words -> the values they may have
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
-    "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+    "message.timestamp.type": TIMESTAMP_TYPES,
     "preallocate": BOOLEAN,
     "unclean.leader.election.enable": BOOLEAN,
 }
@@ -54,7 +55,7 @@ UNSUPPORTED = {
     "leader.replication.throttled.replicas": ("", 7, "replication, for there is one broker"),
     "local.retention.bytes": ("-2", 5, "tiered storage"),
     "local.retention.ms": ("-2", 5, "tiered storage"),
-    "max.compaction.lag.ms": ("9223372036854775807", 5, "compaction of topics"),
+    "max.compaction.lag.ms": (str(MOST_INT64), 5, "compaction of topics"),
     "remote.log.copy.disable": ("false", 1, "tiered storage"),
     "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
     "remote.storage.enable": ("false", 1, "tiered storage"),

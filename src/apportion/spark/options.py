@@ -21,6 +21,7 @@ from apportion.member.settings import (
 )
 from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
 
+CLIENT_ID_PREFIX = "apportion-spark-"
 PLAINTEXT_ONLY = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
@@ -160,7 +161,7 @@ SparkOptions = TypedDict(
             str,
             Setting(
                 "The name that brokers log and tools show.",
-                default_words="apportion-spark-<group>",
+                default_words=CLIENT_ID_PREFIX + "<group>",
             ),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
@@ -241,7 +242,7 @@ class SourceOptions:
             session_timeout_ms=_parsed(values, "kafka.session.timeout.ms"),
             heartbeat_interval_ms=_parsed(values, "kafka.heartbeat.interval.ms"),
             metadata_max_age_ms=_parsed(values, "kafka.metadata.max.age.ms"),
-            client_id=values.get("kafka.client.id") or f"apportion-spark-{group}",
+            client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
             rebalance_timeout_ms=_parsed(values, "kafka.max.poll.interval.ms"),
             request_timeout_ms=_parsed(values, "kafka.request.timeout.ms"),
             starting=_parse_starting_offsets(
