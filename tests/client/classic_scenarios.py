@@ -29,7 +29,7 @@ PATIENT_S = 60
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_interval_ms": 300}
 
 
-class Wire(Cluster):
+class RecordingCluster(Cluster):
     """A cluster that remembers what was asked and answered."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -107,7 +107,9 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
         classic = (
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
-        session = GroupMembership(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
+        session = GroupMembership(
+            RecordingCluster(bootstrap), group, [topic.name], **{**classic, **settings}
+        )
         session.start()
         running.append(session)
         return session

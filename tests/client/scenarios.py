@@ -26,7 +26,7 @@ PATIENT_MS = 60_000
 numbers = count()
 
 
-class Cable(Cluster):
+class CuttableCluster(Cluster):
     """A cluster behind a cable that can be pulled out."""
 
     out = False
@@ -40,14 +40,14 @@ class Cable(Cluster):
 
 
 @pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cable]:
-    with_cable = Cable(bootstrap)
+def cluster(bootstrap: str) -> Iterator[CuttableCluster]:
+    with_cable = CuttableCluster(bootstrap)
     yield with_cable
     with_cable.close()
 
 
 @pytest.fixture
-def topic(cluster: Cable) -> Topic:
+def topic(cluster: CuttableCluster) -> Topic:
     return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
 
 
@@ -82,7 +82,9 @@ def sessions(
     running = []
 
     def start(**settings: Any) -> Any:
-        session = GroupMembership(Cable(bootstrap), group, [topic.name], **membership(), **settings)
+        session = GroupMembership(
+            CuttableCluster(bootstrap), group, [topic.name], **membership(), **settings
+        )
         session.start()
         running.append(session)
         return session

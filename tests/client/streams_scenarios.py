@@ -230,10 +230,10 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
 def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
     first = instance(
-        on_tasks=lambda share: story.append(len(share.active)),
-        on_lost=lambda partitions: story.append("lost"),
+        on_tasks=lambda share: events.append(len(share.active)),
+        on_lost=lambda partitions: events.append("lost"),
     )
     until(lambda: shared(first), first)
     gone = LeaveGroupRequest(
@@ -241,9 +241,9 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
     )
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
-    assert story == [8]
-    until(lambda: len(story) == 4, first)
-    assert story == [8, "lost", 0, 8]
+    assert events == [8]
+    until(lambda: len(events) == 4, first)
+    assert events == [8, "lost", 0, 8]
 
 
 def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(
@@ -276,31 +276,31 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
 def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(
     instance: Callable[..., StreamsConsumer],
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
 
     def flush(partitions: tuple[TopicPartition, ...]) -> None:
-        story.append(f"{len(partitions)} partitions go")
-        if len(story) == 2:
+        events.append(f"{len(partitions)} partitions go")
+        if len(events) == 2:
             raise OSError("the disk is full")
 
-    first = instance(on_tasks=lambda share: story.append(len(share.active)), on_revoked=flush)
+    first = instance(on_tasks=lambda share: events.append(len(share.active)), on_revoked=flush)
     until(lambda: shared(first), first)
     second = instance()
     with pytest.raises(OSError, match="the disk is full"):
         until(lambda: False, first, second)
     assert len(first.tasks.active) == 8
     until(lambda: shared(first, second), first, second)
-    assert story == [8, "4 partitions go", "4 partitions go", 4]
+    assert events == [8, "4 partitions go", "4 partitions go", 4]
 
 
 def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
 
     def take_over(share: TaskShare) -> None:
-        story.append(len(share.active))
-        if len(story) == 2:
+        events.append(len(share.active))
+        if len(events) == 2:
             raise Disconnected("a file is busy")
 
     first = instance(on_tasks=take_over, num_standby_replicas=1)
@@ -312,9 +312,9 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     with pytest.raises(Disconnected):
         until(lambda: False, first)
-    assert story == [8, 0]
-    until(lambda: len(story) == 4, first)
-    assert story == [8, 0, 0, 8]
+    assert events == [8, 0]
+    until(lambda: len(events) == 4, first)
+    assert events == [8, 0, 0, 8]
 
 
 def test_internal_topics_that_may_not_be_made_end_every_instance(

@@ -73,7 +73,7 @@ def test_a_missing_topic_is_logged_once_in_half_a_second_and_again_when_it_exist
         ] * 2
 
 
-class Mute(RecordingProxy):
+class SilentProxy(RecordingProxy):
     """A proxy that keeps answers about metadata back until `tells` is set."""
 
     def __init__(self, upstream_port: int, port: int) -> None:
@@ -93,7 +93,7 @@ def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(
 ) -> None:
     monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     front, back = free_ports(2)
-    proxy = Mute(back, front)
+    proxy = SilentProxy(back, front)
     proxy.start()
     listeners: dict[str, Any] = {
         "listeners": f"PLAINTEXT://127.0.0.1:{back}",

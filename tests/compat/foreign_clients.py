@@ -18,7 +18,7 @@ SESSION_MS = 4000
 STATIC_SESSION_MS = 20_000  # longer than any restart takes
 
 
-class Stage:
+class GroupUnderTest:
     """Everybody in one test. Nobody waits by sleeping: every line that somebody says is looked at
     as it comes.
     """
@@ -74,12 +74,12 @@ class Stage:
 class Client:
     """One driver's process."""
 
-    def __init__(self, stage: Stage, command: list[str], name: str) -> None:
-        self.stage, self.name = stage, name
+    def __init__(self, tested: GroupUnderTest, command: list[str], name: str) -> None:
+        self.tested, self.name = tested, name
         self.messages: list[dict[str, Any]] = []
         self.fell = False
         self.dismissed = False
-        self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
+        self.errors = tested.directory / f"{name}-{len(tested.clients)}.stderr"
         with open(self.errors, "w") as errors:
             self.process: Any = subprocess.Popen(
                 command,
@@ -94,12 +94,12 @@ class Client:
 
     def listen(self) -> None:
         for line in self.process.stdout:
-            with self.stage.arrived:
+            with self.tested.arrived:
                 self.messages.append(json.loads(line))
-                self.stage.arrived.notify_all()
-        with self.stage.arrived:
+                self.tested.arrived.notify_all()
+        with self.tested.arrived:
             self.fell = not self.dismissed
-            self.stage.arrived.notify_all()
+            self.tested.arrived.notify_all()
 
     def complaints(self) -> str:
         return self.errors.read_text()[-6000:]
@@ -122,7 +122,7 @@ class Client:
         """What it says to an order."""
         before = len(self.values_of(fact))
         self.order(do, **more)
-        self.stage.until(lambda: len(self.values_of(fact)) > before, f"{self.name} says {fact}")
+        self.tested.until(lambda: len(self.values_of(fact)) > before, f"{self.name} says {fact}")
         return self.values_of(fact)[-1]
 
     def produce(self, partitions: range | list[int]) -> set[tuple[int, int]]:

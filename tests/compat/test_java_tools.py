@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, jars_of
+from tests.compat.java.group_under_test import GroupUnderTest
 from tests.compat.java.history import all_read, committed_by, settled, until
 from tests.compat.java.jvm import Jvm, classic
-from tests.compat.java.stage import Stage
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -141,34 +141,36 @@ def test_javas_tool_reads_the_log_of_the_offsets_topic(
 def test_java_admins_delete_records(
     bootstrap: str, java: Callable[..., list[str]], resident: Jvm, tmp_path: Path
 ) -> None:
-    stage = Stage(bootstrap, resident, 2)
-    stage.produce(200)
-    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(2)]
+    tested = GroupUnderTest(bootstrap, resident, 2)
+    tested.produce(200)
+    ends = [[each[1] for each in tested.sent].count(partition) for partition in range(2)]
     wanted = [
-        {"topic": stage.topic, "partition": partition, "offset": offset}
+        {"topic": tested.topic, "partition": partition, "offset": offset}
         for partition, offset in enumerate((5, -1))
     ]
     (tmp_path / "wanted.json").write_text(json.dumps({"version": 1, "partitions": wanted}))
     to = ("--bootstrap-server", bootstrap)
     output = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
     assert sorted(output[-2:]) == [
-        f"partition: {stage.topic}-0 low_watermark: 5",
-        f"partition: {stage.topic}-1 low_watermark: {ends[1]}",
+        f"partition: {tested.topic}-0 low_watermark: 5",
+        f"partition: {tested.topic}-1 low_watermark: {ends[1]}",
     ]
-    starts = java("GetOffsetShell", *to, "--topic", stage.topic, "--time", "earliest")
-    assert sorted(starts) == [f"{stage.topic}:0:5", f"{stage.topic}:1:{ends[1]}"]
+    starts = java("GetOffsetShell", *to, "--topic", tested.topic, "--time", "earliest")
+    assert sorted(starts) == [f"{tested.topic}:0:5", f"{tested.topic}:1:{ends[1]}"]
 
 
 def test_java_admins_see_and_change_classic_groups(
     bootstrap: str, java: Callable[..., list[str]], resident: Jvm
 ) -> None:
-    stage = Stage(bootstrap, resident, 4)
-    topic, group = stage.topic, stage.group
-    stage.produce(200)
-    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(4)]
-    both = [stage.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")]
-    settled(stage.partitions, *both)
-    all_read(stage.sent, both)
+    tested = GroupUnderTest(bootstrap, resident, 4)
+    topic, group = tested.topic, tested.group
+    tested.produce(200)
+    ends = [[each[1] for each in tested.sent].count(partition) for partition in range(4)]
+    both = [
+        tested.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")
+    ]
+    settled(tested.partitions, *both)
+    all_read(tested.sent, both)
     until(
         lambda: (
             committed_by(both) == {(topic, partition): end for partition, end in enumerate(ends)}

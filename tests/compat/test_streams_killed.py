@@ -17,7 +17,7 @@ from tests.compat.streams.replays import (
     replays_in,
     replays_of,
 )
-from tests.compat.streams.rounds import KILLED, Scene, staged
+from tests.compat.streams.rounds import KILLED, Scene, proxied_broker
 from tests.compat.streams.wire import Call
 
 # kafka-python's, of another module
@@ -28,15 +28,15 @@ PLACE = ("words", 0)
 def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sync(
     streams: Streams, tmp_path: Path
 ) -> None:
-    with staged(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as stage:
-        scene = Scene(stage, streams, tmp_path, random.Random(1))
+    with proxied_broker(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as proxied:
+        scene = Scene(proxied, streams, tmp_path, random.Random(1))
         ledger = scene.play("joined")
         scene.end()
-    assert [what for _, what in stage.marks].count(KILLED) == 2
+    assert [what for _, what in proxied.marks].count(KILLED) == 2
     assert streams.complaints() != [], "they have seen it die"
     assert ledger.agrees()
     assert (ledger.repeated, replays_of(scene.application.instances)) == ({}, [])
-    assert (lost_commits(scene.calls), lost_generations(scene.calls, stage.kills)) == ([], [])
+    assert (lost_commits(scene.calls), lost_generations(scene.calls, proxied.kills)) == ([], [])
 
 
 def takes(client: str, begin_s: int, *offsets: int) -> list[Take]:

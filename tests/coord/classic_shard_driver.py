@@ -1,4 +1,4 @@
-"""A shard whose requests may be parked, and classic members under the names that a story gives
+"""A shard whose requests may be parked, and classic members under the names that a script gives
 them.
 """
 
@@ -71,7 +71,7 @@ class ClassicShardDriver(ShardDriver):
         return self.shard.ledger.classic_group_or_none("g")
 
 
-class Player:
+class ScriptedClient:
     """One client: what it is, and the id and generation that it knows."""
 
     def __init__(self, name: str) -> None:
@@ -134,7 +134,7 @@ class Player:
         )
 
     def hear_join(self, answer: JoinGroupResponse) -> None:
-        """The player knows what a JoinGroupResponse says."""
+        """The client knows what a JoinGroupResponse says."""
         if answer.error_code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.member_id, self.generation = answer.member_id, answer.generation_id
             self.protocol = answer.protocol_name or self.protocol
@@ -145,34 +145,34 @@ TOO_LONG = "x" * 32768
 
 def seated(
     driver: ClassicShardDriver,
-    player: Player,
+    client: ScriptedClient,
     assignment: bytes | memoryview = b"all",
     version: int = 9,
-) -> Player:
-    """The player is the only member of a stable group."""
-    ask(driver, player, player.joining(), version)
-    if player.generation < 0 and player.member_id:
-        ask(driver, player, player.joining(), version)
+) -> ScriptedClient:
+    """The client is the only member of a stable group."""
+    ask(driver, client, client.joining(), version)
+    if client.generation < 0 and client.member_id:
+        ask(driver, client, client.joining(), version)
     driver.advance(0)
-    player.hear_join(driver.responses.pop()[1])
+    client.hear_join(driver.responses.pop()[1])
     driver.responses.clear()
-    driver.ask(player.syncing([(player.member_id, assignment)]), 5)
+    driver.ask(client.syncing([(client.member_id, assignment)]), 5)
     driver.responses.clear()
-    return player
+    return client
 
 
 def ask(
     driver: ClassicShardDriver,
-    player: Player,
+    client: ScriptedClient,
     request: JoinGroupRequest | SyncGroupRequest,
     version: int = 9,
 ) -> Any:
-    """The answer to the player's request, if it has one."""
+    """The answer to the client's request, if it has one."""
     driver.responses.clear()
-    driver.ask(request, version, player.name)
+    driver.ask(request, version, client.name)
     answers = [answer for _, answer in driver.responses]
     if answers and isinstance(answers[0], JoinGroupResponse):
-        player.hear_join(answers[0])
+        client.hear_join(answers[0])
     return answers[0] if answers else None
 
 

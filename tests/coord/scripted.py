@@ -1,4 +1,4 @@
-"""Scripts are stories told to a real shard: what it says stands behind `>`, and `pytest --rewrite`
+"""Scripts of a real shard: its responses stand behind `>`, and `pytest --rewrite`
 writes it anew.
 """
 

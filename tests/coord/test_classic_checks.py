@@ -1,5 +1,5 @@
-"""Requests of classic members that are refused, and answers that are no story: shapes, limits, what
-a peer may not break.
+"""Requests of classic members that are refused, and responses that need no script: shapes, limits,
+what a peer may not break.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, 
 from tests.coord.classic_shard_driver import (
     TOO_LONG,
     ClassicShardDriver,
-    Player,
+    ScriptedClient,
     ask,
     seated,
     subscription,
@@ -73,9 +73,9 @@ def test_no_group_has_such_an_id(
 
 def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None:
     buffer = bytearray(b"metadata assignment")
-    driver, player = ClassicShardDriver(), Player("a")
-    player.protocols = (("range", memoryview(buffer)[:8]),)
-    seated(driver, player, memoryview(buffer)[9:])
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    client.protocols = (("range", memoryview(buffer)[:8]),)
+    seated(driver, client, memoryview(buffer)[9:])
     buffer[:] = bytes(len(buffer))
     assert driver.group is not None
     assert driver.group.saved is not None
@@ -85,16 +85,16 @@ def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None
 
 def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
-    ticket: Any = driver.ask(player.beating(), 4)
+    client = seated(driver, ScriptedClient("a"))
+    ticket: Any = driver.ask(client.beating(), 4)
     assert driver.actions == [Reply(ticket, HeartbeatResponse())]
 
 
 def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
-    ask(driver, player, player.joining())  # the only member, so there is a new generation at once
-    driver.ask(player.syncing([(player.member_id, b"new")]), 5)
+    client = seated(driver, ScriptedClient("a"))
+    ask(driver, client, client.joining())  # the only member, so there is a new generation at once
+    driver.ask(client.syncing([(client.member_id, b"new")]), 5)
     append, reply = driver.actions
     assert (type(append), type(reply)) == (Append, Reply)
     assert isinstance(append, Append)
@@ -104,11 +104,11 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
             protocol_type="consumer",
             generation=2,
             protocol="range",
-            leader=player.member_id,
+            leader=client.member_id,
             current_state_timestamp=1_000_000,
             members=(
                 MemberMetadata(
-                    member_id=player.member_id,
+                    member_id=client.member_id,
                     client_id="a",
                     client_host="/127.0.0.1",
                     rebalance_timeout=20_000,
@@ -123,7 +123,7 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
 
 def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
+    client = seated(driver, ScriptedClient("a"))
     wrong = LeaveGroupRequest(group_id="g", member_id="x")
     unknown = int(Code.UNKNOWN_MEMBER_ID)
     assert driver.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
@@ -136,7 +136,7 @@ def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before
         error_code=unknown
     )
     assert (
-        driver.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1)
+        driver.send(LeaveGroupRequest(group_id="g", member_id=client.member_id), 1)
         == LeaveGroupResponse()
     )
     assert driver.group is not None
@@ -145,13 +145,13 @@ def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before
 
 def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
-    for player.protocol_type, player.protocol, code in (
+    client = seated(driver, ScriptedClient("a"))
+    for client.protocol_type, client.protocol, code in (
         ("connect", "range", Code.INCONSISTENT_GROUP_PROTOCOL),
         ("consumer", "sticky", Code.INCONSISTENT_GROUP_PROTOCOL),
         ("consumer", "range", Code.NONE),
     ):
-        assert ask(driver, player, player.syncing(), 5).error_code == code
+        assert ask(driver, client, client.syncing(), 5).error_code == code
 
 
 def deleted(driver: ClassicShardDriver) -> tuple[int, list[int]]:
@@ -180,17 +180,17 @@ def deleted(driver: ClassicShardDriver) -> tuple[int, list[int]]:
 def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
     protocol_type: str, metadata: bytes, answer: tuple[int, list[int]]
 ) -> None:
-    driver, player = ClassicShardDriver(known=topics(foo=1, bar=1)), Player("a")
-    player.protocol_type, player.protocols = protocol_type, (("range", metadata),)
-    seated(driver, player)
+    driver, client = ClassicShardDriver(known=topics(foo=1, bar=1)), ScriptedClient("a")
+    client.protocol_type, client.protocols = protocol_type, (("range", metadata),)
+    seated(driver, client)
     assert deleted(driver) == answer
-    driver.send(player.leaving(), 5)
+    driver.send(client.leaving(), 5)
     assert deleted(driver) == (0, [0, 0])
 
 
 def test_groups_are_listed_by_their_states_and_types() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
+    client = seated(driver, ScriptedClient("a"))
     driver.commit(-1, {("foo", 0): 1}, group_id="simple")
     driver.join("m", group_id="new")
     classic = ListedGroup(
@@ -209,7 +209,7 @@ def test_groups_are_listed_by_their_states_and_types() -> None:
     assert listed(types=("Classic",)) == (classic, simple)
     assert listed(types=("classic",), states=("stable ",)) == (classic,)
     assert listed(states=("PreparingRebalance",)) == ()
-    ask(driver, player, player.joining())
+    ask(driver, client, client.joining())
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
 
 
@@ -314,14 +314,14 @@ def test_who_may_commit_to_a_group_without_members(
     epoch: int, facts: dict[str, str], code: Code
 ) -> None:
     driver = ClassicShardDriver()
-    player = Player("a")
-    ask(driver, player, player.joining())  # it is given an id, and there is a group
+    client = ScriptedClient("a")
+    ask(driver, client, client.joining())  # it is given an id, and there is a group
     assert driver.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
 def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:
     driver = ClassicShardDriver()
-    player = seated(driver, Player("a"))
+    client = seated(driver, ScriptedClient("a"))
     beat = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
@@ -330,7 +330,7 @@ def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joi
         subscribed_topic_names=("foo",),
         topic_partitions=(),
     )
-    driver.send(player.leaving(), 5)
+    driver.send(client.leaving(), 5)
     written = len(driver.log)
     assert driver.send(beat, 1).error_code == Code.NONE
     assert driver.log[written] == records.classic_group("g", None)
@@ -338,8 +338,8 @@ def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joi
     driver.crash()
     driver.beat("m", -1)
     written = len(driver.log)
-    player.member_id, player.generation = "", -1
-    seated(driver, player)
+    client.member_id, client.generation = "", -1
+    seated(driver, client)
     assert [record.key.__key__ for record in driver.log[written:]] == [6, 3, 2, 2]
     driver.crash()
     assert driver.group is not None
@@ -347,19 +347,19 @@ def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joi
 
 
 def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
-    driver, player = ClassicShardDriver(), Player("a")
-    ask(driver, player, player.joining())
-    driver.ask(player.joining(), 9)
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    ask(driver, client, client.joining())
+    driver.ask(client.joining(), 9)
     driver.advance(0)
-    player.hear_join(driver.responses.pop()[1])
+    client.hear_join(driver.responses.pop()[1])
     written = len(driver.log)
-    answer = ask(driver, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
+    answer = ask(driver, client, client.syncing([(client.member_id, bytes(1 << 26))]), 5)
     assert (answer, len(driver.log)) == (
         SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)),
         written,
     )
     assert driver.group is not None
-    assert (driver.group.state_name(), driver.group.live.members[player.member_id].assignment) == (
+    assert (driver.group.state_name(), driver.group.live.members[client.member_id].assignment) == (
         "PreparingRebalance",
         b"",
     )

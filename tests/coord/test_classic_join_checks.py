@@ -9,16 +9,22 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.classic_shard_driver import TOO_LONG, ClassicShardDriver, Player, ask, seated
+from tests.coord.classic_shard_driver import (
+    TOO_LONG,
+    ClassicShardDriver,
+    ScriptedClient,
+    ask,
+    seated,
+)
 
 
 @pytest.mark.parametrize(
     ("session_ms", "code"), [(5_999, 26), (6_000, 79), (1_800_000, 79), (1_800_001, 26), (-1, 26)]
 )
 def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int) -> None:
-    player = Player("a")
-    player.session_ms = session_ms
-    assert ask(ClassicShardDriver(), player, player.joining()).error_code == code
+    client = ScriptedClient("a")
+    client.session_ms = session_ms
+    assert ask(ClassicShardDriver(), client, client.joining()).error_code == code
 
 
 @pytest.mark.parametrize(
@@ -36,26 +42,26 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int)
 def test_a_join_that_is_too_long_for_a_record_or_inconsistent_creates_no_group(
     changes: dict[str, str | tuple[tuple[str, bytes], tuple[str, bytes]]], code: Code
 ) -> None:
-    driver, player = ClassicShardDriver(), Player("a")
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
     for name, value in changes.items():
-        setattr(player, name, value)
-    answer = ask(driver, player, player.joining())
+        setattr(client, name, value)
+    answer = ask(driver, client, client.joining())
     assert answer is not None
     assert (answer.error_code, bool(driver.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
 
 
 def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_one() -> None:
-    driver, player = ClassicShardDriver(), Player("a")
-    player.member_id = "me"
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    client.member_id = "me"
     refused: dict[str, Any] = {
         "error_code": int(Code.UNKNOWN_MEMBER_ID),
         "generation_id": -1,
         "member_id": "me",
     }
-    assert ask(driver, player, player.joining(), 9) == JoinGroupResponse(
+    assert ask(driver, client, client.joining(), 9) == JoinGroupResponse(
         protocol_name=None, **refused
     )
-    assert ask(driver, player, player.joining(), 6) == JoinGroupResponse(
+    assert ask(driver, client, client.joining(), 6) == JoinGroupResponse(
         protocol_name="", **refused
     )
 
@@ -68,9 +74,9 @@ def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
 
 
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
-    driver, player, other = ClassicShardDriver(), Player("a"), Player("b")
-    player.protocols = (("range", b"first"), ("range", b"second"))
-    seated(driver, player)
+    driver, client, other = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
+    client.protocols = (("range", b"first"), ("range", b"second"))
+    seated(driver, client)
     assert driver.group is not None
     assert driver.group.saved is not None
     assert driver.group.saved.members[0].subscription == b"first"
@@ -79,12 +85,12 @@ def test_a_protocol_that_is_named_twice_counts_once() -> None:
 
 def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> None:
     driver = ClassicShardDriver(GroupSettings(group_max_size=150))
-    players = [Player(f"p{number}") for number in range(151)]
-    for player in players:
-        ask(driver, player, player.joining())
+    clients = [ScriptedClient(f"p{number}") for number in range(151)]
+    for client in clients:
+        ask(driver, client, client.joining())
     assert driver.group is not None
-    assert list(driver.group.live.pending_joins) == [player.member_id for player in players[1:]]
-    first, last = (ask(driver, player, player.joining()) for player in (players[0], players[-1]))
+    assert list(driver.group.live.pending_joins) == [client.member_id for client in clients[1:]]
+    first, last = (ask(driver, client, client.joining()) for client in (clients[0], clients[-1]))
     assert first is not None
     assert (first.error_code, last) == (Code.UNKNOWN_MEMBER_ID, None)
 
@@ -92,35 +98,35 @@ def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> 
 def test_a_small_group_hands_out_a_hundred_ids() -> None:
     driver = ClassicShardDriver(GroupSettings(group_max_size=1))
     for number in range(101):
-        player = Player(f"p{number}")
-        ask(driver, player, player.joining())
+        client = ScriptedClient(f"p{number}")
+        ask(driver, client, client.joining())
     assert driver.group is not None
     assert len(driver.group.live.pending_joins) == 100
 
 
 def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_behind() -> None:
-    driver, player = ClassicShardDriver(), Player("a")
-    ask(driver, player, player.joining())
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    ask(driver, client, client.joining())
     driver.advance(9_999)
     assert driver.group is not None
-    assert list(driver.group.live.pending_joins) == [player.member_id]
+    assert list(driver.group.live.pending_joins) == [client.member_id]
     driver.advance(1)
     wake_ms = driver.shard.wake_at()
     assert (driver.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
 
 
 def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
-    driver, player = ClassicShardDriver(), Player("a")
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
     driver.join("m")
     driver.beat("m", -1)
     written = len(driver.log)
-    for player.member_id, player.protocols in (("", ()), ("x", (("range", b""),))):
-        assert ask(driver, player, player.joining()).error_code
+    for client.member_id, client.protocols in (("", ()), ("x", (("range", b""),))):
+        assert ask(driver, client, client.joining()).error_code
     assert (len(driver.log), driver.group) == (written, None)
 
 
 def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinator() -> None:
-    driver, a, b = ClassicShardDriver(), Player("a"), Player("b")
+    driver, a, b = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
     seated(driver, a)
     ask(driver, b, b.joining())

@@ -46,7 +46,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classic_shard_driver import ClassicShardDriver, Player
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
 from tests.coord.scripted import check
 from tests.coord.shard_driver import topic_id, topics
 
@@ -59,8 +59,8 @@ class ScriptPlayer:
 
     def __init__(self) -> None:
         self.driver = ClassicShardDriver(known=topics(foo=1))
-        self.players: dict[str, Player] = {}
-        self.names: dict[str, str] = {}  # member id -> what the story calls it
+        self.clients: dict[str, ScriptedClient] = {}
+        self.names: dict[str, str] = {}  # member id -> what the script calls it
         self.waiting: dict[Ticket, str] = {}  # ticket -> name
 
     def play(self, line: str) -> list[str]:
@@ -94,38 +94,38 @@ class ScriptPlayer:
                 )
                 self.ask("administrator", LeaveGroupRequest(group_id="g", members=members), 5)
             case [name, "is", other]:
-                self.player(name).member_id, self.player(name).generation = (
-                    self.player(other).member_id,
-                    self.player(other).generation,
+                self.client(name).member_id, self.client(name).generation = (
+                    self.client(other).member_id,
+                    self.client(other).generation,
                 )
             case [name, *words]:
-                self.act(self.player(name), words)
+                self.act(self.client(name), words)
         return [f"# {note}" for note in self.driver.notes[before:]] + self.news()
 
-    def act(self, player: Player, words: list[str]) -> None:
+    def act(self, client: ScriptedClient, words: list[str]) -> None:
         """One step of a client."""
         match words:
             case ["knocks"]:
-                self.ask(player.name, player.joining(), player.version)
+                self.ask(client.name, client.joining(), client.version)
             case ["joins", *words_left]:
-                self.set_up(player, words_left)
-                if player.version >= 4 and player.instance_id is None and not player.member_id:
-                    self.ask(player.name, player.joining(), player.version)
+                self.set_up(client, words_left)
+                if client.version >= 4 and client.instance_id is None and not client.member_id:
+                    self.ask(client.name, client.joining(), client.version)
                     if self.driver.responses[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
                         return
                     ticket, answer = self.driver.responses.pop()
                     del self.waiting[ticket]
-                    player.hear_join(answer)
-                    self.name(player.member_id, player.name)
-                self.ask(player.name, player.joining(), player.version)
+                    client.hear_join(answer)
+                    self.name(client.member_id, client.name)
+                self.ask(client.name, client.joining(), client.version)
             case ["starts", "again"]:
-                player.member_id, player.generation = "", -1
+                client.member_id, client.generation = "", -1
             case ["syncs", *given]:
                 known = {name: member_id for member_id, name in self.names.items()}
                 shares = [word.partition("=") for word in given[1:]]
                 self.ask(
-                    player.name,
-                    player.syncing(
+                    client.name,
+                    client.syncing(
                         [
                             (known.get(name, name), assignment.encode())
                             for name, _, assignment in shares
@@ -134,27 +134,27 @@ class ScriptPlayer:
                     5,
                 )
             case ["beats"]:
-                self.ask(player.name, player.beating(), 4)
+                self.ask(client.name, client.beating(), 4)
             case ["leaves"]:
-                self.ask(player.name, player.leaving(), 5)
+                self.ask(client.name, client.leaving(), 5)
             case ["commits"]:
-                self.ask(player.name, committing(player), 9)
+                self.ask(client.name, committing(client), 9)
             case ["hangs", "up"]:
                 self.driver.hang_up(
-                    *(ticket for ticket, name in self.waiting.items() if name == player.name)
+                    *(ticket for ticket, name in self.waiting.items() if name == client.name)
                 )
                 self.waiting = {
-                    ticket: name for ticket, name in self.waiting.items() if name != player.name
+                    ticket: name for ticket, name in self.waiting.items() if name != client.name
                 }
             case _:
                 raise AssertionError(f"no such step: {words}")
 
-    def set_up(self, player: Player, words: list[str]) -> None:
-        """How the player joins from now on."""
+    def set_up(self, client: ScriptedClient, words: list[str]) -> None:
+        """How the client joins from now on."""
         while words:
             word, *words = words
             if word == "speaking":
-                player.protocols = tuple(
+                client.protocols = tuple(
                     (name, metadata.encode())
                     for name, _, metadata in (each.partition(":") for each in words)
                 )
@@ -162,22 +162,22 @@ class ScriptPlayer:
             value, *words = words
             match word:
                 case "as":
-                    player.instance_id = value
+                    client.instance_id = value
                 case "of":
-                    player.protocol_type = value
+                    client.protocol_type = value
                 case "version":
-                    player.version = int(value)
+                    client.version = int(value)
                 case "session":
-                    player.session_ms = int(value)
+                    client.session_ms = int(value)
                 case "patience":
-                    player.rebalance_ms = int(value)
+                    client.rebalance_ms = int(value)
                 case _:
                     raise AssertionError(f"no such word: {word}")
 
-    def player(self, name: str) -> Player:
-        if name not in self.players:
-            self.players[name] = Player(name)
-        return self.players[name]
+    def client(self, name: str) -> ScriptedClient:
+        if name not in self.clients:
+            self.clients[name] = ScriptedClient(name)
+        return self.clients[name]
 
     def ask(self, name: str, request: Any, version: int) -> None:
         ticket = self.driver.ask(request, version, name)
@@ -193,10 +193,10 @@ class ScriptPlayer:
                 self.name(member.member_id, self.waiting[member.join_ticket])
         for ticket, answer in self.driver.responses:
             name = self.waiting.pop(ticket)
-            player = self.player(name)
+            client = self.client(name)
             if isinstance(answer, JoinGroupResponse):
-                player.hear_join(answer)
-                self.name(player.member_id, name)
+                client.hear_join(answer)
+                self.name(client.member_id, name)
             lines.append(f"{name}: {self.words(answer)}")
         self.driver.responses.clear()
         fresh = [name for ticket, name in self.waiting.items() if ticket not in self.known_waiting]
@@ -306,16 +306,16 @@ class ScriptPlayer:
         return lines
 
 
-def committing(player: Player) -> OffsetCommitRequest:
-    """A commit of foo-0 by the player."""
+def committing(client: ScriptedClient) -> OffsetCommitRequest:
+    """A commit of foo-0 by the client."""
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=1, committed_metadata=""
     )
     return OffsetCommitRequest(
         group_id="g",
-        generation_id_or_member_epoch=player.generation,
-        member_id=player.member_id,
-        group_instance_id=player.instance_id,
+        generation_id_or_member_epoch=client.generation,
+        member_id=client.member_id,
+        group_instance_id=client.instance_id,
         topics=(
             OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),
         ),

@@ -92,7 +92,7 @@ class Client:
             self.is_news = True
 
 
-class Membership(RuleBasedStateMachine):
+class ConsumerGroupMachine(RuleBasedStateMachine):
     """Clients join, stay, lose answers, leave, fall silent and come back, while topics change and
     the shard crashes.
     """
@@ -321,7 +321,7 @@ class Membership(RuleBasedStateMachine):
         assert len(self.driver.log) == written
 
 
-Membership.TestCase.settings = settings(
+ConsumerGroupMachine.TestCase.settings = settings(
     max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
-test_membership = Membership.TestCase
+test_membership = ConsumerGroupMachine.TestCase

@@ -37,7 +37,7 @@ KINDS = st.sampled_from(
 )
 
 
-class Mixed(RuleBasedStateMachine):
+class MixedGroupMachine(RuleBasedStateMachine):
     """Clients of both protocols join, work, lose answers, leave, die and come back as the other
     kind, while the shard crashes.
     """
@@ -280,11 +280,11 @@ class Mixed(RuleBasedStateMachine):
         return result
 
 
-Mixed.TestCase.settings = settings(
+MixedGroupMachine.TestCase.settings = settings(
     max_examples=150,
     report_multiple_bugs=False,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-test_mixed = Mixed.TestCase
+test_mixed = MixedGroupMachine.TestCase

@@ -276,25 +276,25 @@ class RetentionModel:
         ] = {}  # (group, topic, partition) -> when it may go, if it is not needed
         self.subscriptions: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
 
-    def act(self, deed: str, first: Any, second: Any) -> None:
+    def act(self, step: str, first: Any, second: Any) -> None:
         driver = self.driver
-        if deed in ("commit", "lease"):
-            lease: dict[str, Any] = {"retention_time_ms": 20_000} if deed == "lease" else {}
+        if step in ("commit", "lease"):
+            lease: dict[str, Any] = {"retention_time_ms": 20_000} if step == "lease" else {}
             version, lives_ms = (4, 20_000) if lease else (9, MINUTE_MS)
             if first not in self.subscriptions:
                 assert driver.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
                     Code.NONE
                 ]
                 self.commits[first, *second] = driver.now.wall_ms + lives_ms
-        elif deed == "join":
+        elif step == "join":
             answer = driver.join("m", topics=second, group_id=first)
             assert answer.error_code == Code.NONE
             self.subscriptions[first] = second
-        elif deed == "leave":
+        elif step == "leave":
             if first in self.subscriptions:
                 driver.beat("m", -1, group_id=first)
                 del self.subscriptions[first]
-        elif deed == "crash":
+        elif step == "crash":
             driver.crash()
         else:
             self.pass_time(first)
@@ -329,11 +329,11 @@ class RetentionModel:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(deeds, min_size=5, max_size=40))
 def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
-    story: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
+    steps: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
 ) -> None:
     machine = RetentionModel()
-    for deed in story:
-        machine.act(*deed)
+    for step in steps:
+        machine.act(*step)
         driver = machine.driver
         assert picture(driver.shard) == picture(recovered(through_bytes(driver.log), driver.shard))
         for keep_tombstones in (True, False):

@@ -33,7 +33,7 @@ SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
 
 
-class Story:
+class ScriptPlayer:
     """One script being played."""
 
     def __init__(self) -> None:
@@ -173,4 +173,4 @@ def named(held: Any) -> str:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_story_goes_as_it_is_told(script: Path, request: pytest.FixtureRequest) -> None:
-    check(script, Story().play, request)
+    check(script, ScriptPlayer().play, request)

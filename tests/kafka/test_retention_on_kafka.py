@@ -1,4 +1,4 @@
-"""Which offsets and groups expire when, on a real Kafka and here: the same story on both, with a
+"""Which offsets and groups expire when, on a real Kafka and here: the same steps on both, with a
 retention of one minute.
 """
 
@@ -42,7 +42,7 @@ SUBSCRIBED = encode(ConsumerProtocolSubscription(topics=("read",)), 1)
 
 
 class Side:
-    """One broker, and what the members of the story know of it."""
+    """One broker, and what the members know of it."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")

@@ -97,7 +97,7 @@ def described(
     )
 
 
-class Surroundings:
+class PlannerHost:
     """The membership and the cluster. `asked` is every question since `attempt` began, but for what
     the writers announced.
 
@@ -217,8 +217,8 @@ def batches(
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
-def working(there: Surroundings, *partitions: TopicIdPartition) -> Any:
+def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
     """A member that has planned its first batch over these partitions; with it that batch."""
-    there.sees(target=held(*partitions))
+    host.sees(target=held(*partitions))
     mine = batches()
-    return mine, there.attempt(mine.plan_next(BEGUN, None))
+    return mine, host.attempt(mine.plan_next(BEGUN, None))

@@ -34,7 +34,7 @@ from tests.member.planner_host import (
     P2,
     SESSION_MS,
     TABLE,
-    Surroundings,
+    PlannerHost,
     held,
     read,
 )
@@ -45,154 +45,154 @@ MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
 def batches() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(there: Surroundings, mine: BatchPlanner, report: WriterReport = MINE) -> Any:
+def asked(host: PlannerHost, mine: BatchPlanner, report: WriterReport = MINE) -> Any:
     """The question of a new query, which its writers have answered so."""
-    question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
-    there.report = report
+    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
+    host.report = report
     return question
 
 
-def waits(there: Surroundings, mine: BatchPlanner, question: Span) -> None:
+def waits(host: PlannerHost, mine: BatchPlanner, question: Span) -> None:
     with pytest.raises(NotReady, match="have not reported which sink they write to"):
-        there.attempt(mine.plan_next(question, None))
-    assert there.joins == 0
+        host.attempt(mine.plan_next(question, None))
+    assert host.joins == 0
 
 
 def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.members = ("another",)
+    host.members = ("another",)
     mine = batches()
-    question = asked(there, mine)
-    waits(there, mine, question)
-    there.offsets = {P1: 0}
-    there.sees(target=held(P0))
-    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
-    assert ListMembers() not in there.asked
+    question = asked(host, mine)
+    waits(host, mine, question)
+    host.offsets = {P1: 0}
+    host.sees(target=held(P0))
+    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert ListMembers() not in host.asked
 
 
-def test_a_newcomer_waits_until_the_members_are_gone(there: Surroundings) -> None:
-    there.members = ("another",)
+def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
+    host.members = ("another",)
     mine = batches()
-    question = asked(there, mine)
-    waits(there, mine, question)
-    there.members = ()
-    there.sees(target=held(P0))
-    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    question = asked(host, mine)
+    waits(host, mine, question)
+    host.members = ()
+    host.sees(target=held(P0))
+    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
 def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.members = ("another",)
+    host.members = ("another",)
     mine = batches()
-    question = asked(there, mine)
-    waits(there, mine, question)
-    there.now_ms += SESSION_MS + GRACE_MS
-    waits(there, mine, question)
-    there.now_ms += 1
+    question = asked(host, mine)
+    waits(host, mine, question)
+    host.now_ms += SESSION_MS + GRACE_MS
+    waits(host, mine, question)
+    host.now_ms += 1
     with pytest.raises(
         AnotherSink,
         match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
     ):
-        there.attempt(mine.plan_next(question, None))
-    assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())
+        host.attempt(mine.plan_next(question, None))
+    assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
 
 
-def test_a_member_that_has_come_meanwhile_has_its_own_time(there: Surroundings) -> None:
-    there.members = ("lost",)
+def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
+    host.members = ("lost",)
     mine = batches()
-    question = asked(there, mine)
-    waits(there, mine, question)
-    there.now_ms += SESSION_MS + GRACE_MS + 1
-    there.members = ("another",)
-    waits(there, mine, question)
+    question = asked(host, mine)
+    waits(host, mine, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.members = ("another",)
+    waits(host, mine, question)
 
 
 @pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
-def test_who_has_proof_or_nothing_to_prove_does_not_wait(there: Surroundings, proof: str) -> None:
-    there.members = ("another",)
-    there.subscribed = () if proof == "no topic" else ("t",)
-    there.sees(target=held() if proof == "no topic" else held(P0))
+def test_who_has_proof_or_nothing_to_prove_does_not_wait(host: PlannerHost, proof: str) -> None:
+    host.members = ("another",)
+    host.subscribed = () if proof == "no topic" else ("t",)
+    host.sees(target=held() if proof == "no topic" else held(P0))
     mine = batches()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
-    question = there.attempt(mine.plan_next(before, None))
-    there.report = (
+    question = host.attempt(mine.plan_next(before, None))
+    host.report = (
         NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
     )
-    assert there.attempt(mine.plan_next(question, None)).question_number == 0
-    assert ListMembers() not in there.asked
+    assert host.attempt(mine.plan_next(question, None)).question_number == 0
+    assert ListMembers() not in host.asked
 
 
 def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
     mine = batches()
-    question = asked(there, mine)
-    there.sees(target=held(P0))
+    question = asked(host, mine)
+    host.sees(target=held(P0))
 
-    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
         if isinstance(ask, CommitOffsets):
             # after the first look, at the start of its log
-            there.offsets[P1], there.metadata[P1] = 0, ""
+            host.offsets[P1], host.metadata[P1] = 0, ""
         return asked(ask)
 
-    there.answer = answer  # type: ignore[method-assign]
+    host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(
         AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
     ):
-        there.attempt(mine.plan_next(question, None))
-    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
+        host.attempt(mine.plan_next(question, None))
+    assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.offsets, there.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
+    host.offsets, host.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
     mine = batches()
-    question = asked(there, mine)
-    there.sees(target=held(P0, P1))
-    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
-    assert there.stored(P1) == OffsetAndMetadata(0, CLAIM)
+    question = asked(host, mine)
+    host.sees(target=held(P0, P1))
+    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert host.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
 def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
     mine = batches()
-    question = asked(there, mine, NO_REPORT)
-    there.sees(target=held(P0))
+    question = asked(host, mine, NO_REPORT)
+    host.sees(target=held(P0))
 
-    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
         if isinstance(ask, CommitOffsets):
-            there.offsets[P1], there.metadata[P1] = 0, OTHERS
+            host.offsets[P1], host.metadata[P1] = 0, OTHERS
         return asked(ask)
 
-    there.answer = answer  # type: ignore[method-assign]
+    host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.plan_next(question, None))
-    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
+        host.attempt(mine.plan_next(question, None))
+    assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_a_query_without_a_sink_looks_for_claims_exactly_when_the_group_changed(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
     mine = batches()
-    question = asked(there, mine, NO_REPORT)
-    there.sees(target=held(P0))
-    batch = there.attempt(mine.plan_next(question, None))
-    there.offsets[P1], there.metadata[P1] = 0, OTHERS
-    assert there.attempt(mine.plan_next(batch, None)) is batch
-    assert not [ask for ask in there.asked if isinstance(ask, FetchCommitted | StartMembership)]
-    there.sees(epoch=4, owned=held(P0))
+    question = asked(host, mine, NO_REPORT)
+    host.sees(target=held(P0))
+    batch = host.attempt(mine.plan_next(question, None))
+    host.offsets[P1], host.metadata[P1] = 0, OTHERS
+    assert host.attempt(mine.plan_next(batch, None)) is batch
+    assert not [ask for ask in host.asked if isinstance(ask, FetchCommitted | StartMembership)]
+    host.sees(epoch=4, owned=held(P0))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.plan_next(batch, None))
-    assert not [ask for ask in there.asked if isinstance(ask, CommitOffsets)]
+        host.attempt(mine.plan_next(batch, None))
+    assert not [ask for ask in host.asked if isinstance(ask, CommitOffsets)]

@@ -40,7 +40,7 @@ from tests.member.planner_host import (
     P2,
     SESSION_MS,
     NobodyAnswered,
-    Surroundings,
+    PlannerHost,
     batches,
     held,
     read,
@@ -52,8 +52,8 @@ ENTRY = (SubscribedTopics(), FetchCommitted(ALL, 0), StartMembership())  # whose
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
 def large() -> int:
@@ -61,12 +61,12 @@ def large() -> int:
     return int("1000")
 
 
-def test_the_first_plan_commits_its_start_before_the_span(there: Surroundings) -> None:
-    there.sees(target=held(P0, P1))
-    there.starts[P1] = 4
+def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> None:
+    host.sees(target=held(P0, P1))
+    host.starts[P1] = 4
     mine = batches()
-    assert there.attempt(mine.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
-    assert there.asked == [
+    assert host.attempt(mine.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
+    assert host.asked == [
         *ENTRY,
         ReadMembership(),
         SessionTimeout(),
@@ -87,13 +87,13 @@ def test_the_first_plan_commits_its_start_before_the_span(there: Surroundings) -
 
 
 def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0)
-    there.offsets[P0] = 3
-    there.ends[P0] = 12
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 12)})
-    assert there.asked == [
+    mine, first = working(host, P0)
+    host.offsets[P0] = 3
+    host.ends[P0] = 12
+    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 12)})
+    assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
         ResolveTopicNames(held(P0)),
@@ -102,12 +102,12 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
     ]
 
 
-def test_a_life_is_known_by_its_number_however_large(there: Surroundings) -> None:
-    there.sees(incarnation=large())
-    mine, first = working(there, P0)
-    there.sees(incarnation=large())
-    assert there.attempt(mine.plan_next(first, None)) is first
-    assert there.asked == [
+def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
+    host.sees(incarnation=large())
+    mine, first = working(host, P0)
+    host.sees(incarnation=large())
+    assert host.attempt(mine.plan_next(first, None)) is first
+    assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
         ResolveTopicNames(held(P0)),
@@ -116,11 +116,11 @@ def test_a_life_is_known_by_its_number_however_large(there: Surroundings) -> Non
     ]
 
 
-def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there: Surroundings) -> None:
-    mine, first = working(there, P0)
-    assert there.attempt(mine.plan_next(first, None)) is first
-    assert there.attempt(mine.plan_next(first, None)) is first
-    assert there.asked == [
+def test_nothing_new_gives_the_very_span_and_commits_its_end_once(host: PlannerHost) -> None:
+    mine, first = working(host, P0)
+    assert host.attempt(mine.plan_next(first, None)) is first
+    assert host.attempt(mine.plan_next(first, None)) is first
+    assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0)),
         LogStartOffsets((P0,)),
@@ -129,16 +129,16 @@ def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there: Surroun
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(*ALL), owned=held(*ALL), state=MembershipState.STABLE)
-    there.offsets = {P0: 30, P1: 4, P2: 7}
-    there.ends = dict.fromkeys(ALL, 50)
+    host.sees(target=held(*ALL), owned=held(*ALL), state=MembershipState.STABLE)
+    host.offsets = {P0: 30, P1: 4, P2: 7}
+    host.ends = dict.fromkeys(ALL, 50)
     restarted = batches()
-    assert there.attempt(
-        restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)
-    ) == read("old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)})
-    assert there.asked == [
+    assert host.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
+        "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
+    )
+    assert host.asked == [
         *ENTRY,
         ReadMembership(),
         SessionTimeout(),
@@ -153,12 +153,12 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
 
 
 def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0, P1)
-    there.sees(target=held(P0), state=MembershipState.RECONCILING)
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10)})
-    assert there.asked == [
+    mine, first = working(host, P0, P1)
+    host.sees(target=held(P0), state=MembershipState.RECONCILING)
+    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10)})
+    assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
         ResolveTopicNames(held(P0)),
@@ -171,41 +171,41 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
 
 
 def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0, P1)
-    there.sees(target=held(P0), state=MembershipState.RECONCILING)
-    there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
+    mine, first = working(host, P0, P1)
+    host.sees(target=held(P0), state=MembershipState.RECONCILING)
+    host.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
-        there.attempt(mine.plan_next(first, None))
-    assert there.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
-    assert (mine.ownership, there.view.owned) == (
+        host.attempt(mine.plan_next(first, None))
+    assert host.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
+    assert (mine.ownership, host.view.owned) == (
         BatchOwnership(1, {P0: None, P1: None}),
         held(P0, P1),
     )
 
 
 def test_a_partition_that_went_and_came_back_starts_from_the_group_again(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0, P1)
-    there.sees(target=held(P0))
-    second = there.attempt(mine.plan_next(first, None))
-    there.offsets[P1] = 25  # another member read on
-    there.ends[P1] = 30
-    there.sees(target=held(P0, P1))
-    assert there.attempt(mine.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
-    assert FetchCommitted(ALL, 1) in there.asked
+    mine, first = working(host, P0, P1)
+    host.sees(target=held(P0))
+    second = host.attempt(mine.plan_next(first, None))
+    host.offsets[P1] = 25  # another member read on
+    host.ends[P1] = 30
+    host.sees(target=held(P0, P1))
+    assert host.attempt(mine.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
+    assert FetchCommitted(ALL, 1) in host.asked
 
 
 def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0)
-    there.sees(target=held(P0, P1))
-    there.attempt(mine.plan_next(first, 5))
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
-    assert there.asked == [
+    mine, first = working(host, P0)
+    host.sees(target=held(P0, P1))
+    host.attempt(mine.plan_next(first, 5))
+    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
+    assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
         SubscribedTopics(),
@@ -216,16 +216,16 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
 
 
 def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_changes(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0, P1)
-    there.sees(target=held(P0))
-    changed = replace(there.view, target=held(P0, P1))
+    mine, first = working(host, P0, P1)
+    host.sees(target=held(P0))
+    changed = replace(host.view, target=held(P0, P1))
     asking = mine.plan_next(first, None)
     assert next(asking) == ReadWriterReport(first)
     assert [
         asking.send(NO_REPORT),
-        asking.send(MembershipSnapshot(there.view, 1_000)),
+        asking.send(MembershipSnapshot(host.view, 1_000)),
         asking.send(None),
         asking.send((P0,)),
     ] == [
@@ -237,9 +237,9 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
     with pytest.raises(NotReady, match="has changed this member's assignment"):
         asking.send(changed)
     assert mine.ownership == BatchOwnership(1, {P0: None})
-    there.view = changed
-    there.attempt(mine.plan_next(first, None))
-    assert FetchCommitted(ALL, 1) in there.asked
+    host.view = changed
+    host.attempt(mine.plan_next(first, None))
+    assert FetchCommitted(ALL, 1) in host.asked
 
 
 @pytest.mark.parametrize(
@@ -264,45 +264,45 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
     ],
 )
 def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
-    there: Surroundings, fields: dict[str, int | None], now_ms: int, why: str
+    host: PlannerHost, fields: dict[str, int | None], now_ms: int, why: str
 ) -> None:
-    mine, first = working(there, P0)
-    there.sees(state=MembershipState.STABLE)
-    there.now_ms = now_ms
-    there.sees(**fields)
+    mine, first = working(host, P0)
+    host.sees(state=MembershipState.STABLE)
+    host.now_ms = now_ms
+    host.sees(**fields)
     with pytest.raises(NotReady) as refusal:
-        there.attempt(mine.plan_next(first, None))
-    assert (str(refusal.value), there.asked, mine.ownership) == (
+        host.attempt(mine.plan_next(first, None))
+    assert (str(refusal.value), host.asked, mine.ownership) == (
         why,
         [ReadMembership()],
         BatchOwnership(1, {P0: None}),
     )
 
 
-def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there: Surroundings) -> None:
-    mine, first = working(there, P0)
-    there.now_ms = 1_000 + SESSION_MS
-    assert there.attempt(mine.plan_next(first, None)) is first
+def test_a_session_that_was_silent_for_exactly_its_length_still_holds(host: PlannerHost) -> None:
+    mine, first = working(host, P0)
+    host.now_ms = 1_000 + SESSION_MS
+    assert host.attempt(mine.plan_next(first, None)) is first
 
 
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.sees(state=MembershipState.FATAL, error="the group is of another kind")
+    host.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
-        there.attempt(batches().plan_next(BEGUN, None))
-    assert there.asked == [*ENTRY, ReadMembership()]
+        host.attempt(batches().plan_next(BEGUN, None))
+    assert host.asked == [*ENTRY, ReadMembership()]
 
 
 def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine, first = working(there, P0, P1)
-    there.offsets = {P0: 17, P1: 10}
-    there.ends = {P0: 20, P1: 20}
-    there.sees(incarnation=2, target=held(P0, P1), owned=())
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
-    assert there.asked == [
+    mine, first = working(host, P0, P1)
+    host.offsets = {P0: 17, P1: 10}
+    host.ends = {P0: 20, P1: 20}
+    host.sees(incarnation=2, target=held(P0, P1), owned=())
+    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
+    assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
         AdoptAssignment(2, held(P0, P1)),
@@ -317,22 +317,22 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
     )
 
 
-def test_a_new_life_says_again_what_the_old_one_had_committed(there: Surroundings) -> None:
-    mine, first = working(there, P0)
-    second = there.attempt(mine.plan_next(first, None))
-    there.offsets = {}  # say, the group was deleted
-    there.sees(incarnation=2, owned=())
-    assert there.attempt(mine.plan_next(second, None)) is second
-    assert CommitOffsets({P0: 10}, 2, CLAIM) in there.asked
+def test_a_new_life_says_again_what_the_old_one_had_committed(host: PlannerHost) -> None:
+    mine, first = working(host, P0)
+    second = host.attempt(mine.plan_next(first, None))
+    host.offsets = {}  # say, the group was deleted
+    host.sees(incarnation=2, owned=())
+    assert host.attempt(mine.plan_next(second, None)) is second
+    assert CommitOffsets({P0: 10}, 2, CLAIM) in host.asked
 
 
 def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.topics = Topics()
+    host.topics = Topics()
     mine = batches(LATEST)
-    assert there.attempt(mine.plan_next(BEGUN, None)) is BEGUN
-    assert there.asked == [
+    assert host.attempt(mine.plan_next(BEGUN, None)) is BEGUN
+    assert host.asked == [
         SubscribedTopics(),
         StartMembership(),
         ReadMembership(),
@@ -343,9 +343,9 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
         LogStartOffsets(()),
         LogEndOffsets(()),
     ]
-    there.topics = Topics([Topic("t", ID, 3)])
-    there.sees(target=held(P0))
-    assert there.attempt(mine.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
+    host.topics = Topics([Topic("t", ID, 3)])
+    host.sees(target=held(P0))
+    assert host.attempt(mine.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -357,23 +357,23 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
         """A first batch, then one in which a partition goes and another comes; the second is cut
         off at the question `cut`.
         """
-        there = Surroundings(drops_answers=drops_answers)
-        mine, first = working(there, P0, P1)
-        there.ends = dict.fromkeys(ALL, 30)
-        there.offsets[P2] = 7
-        there.sees(target=held(P1, P2))
+        host = PlannerHost(drops_answers=drops_answers)
+        mine, first = working(host, P0, P1)
+        host.ends = dict.fromkeys(ALL, 30)
+        host.offsets[P2] = 7
+        host.sees(target=held(P1, P2))
         if cut is not None:
-            there.obstacles = {cut: obstacle}
+            host.obstacles = {cut: obstacle}
             with pytest.raises(type(obstacle)):
-                there.attempt(mine.plan_next(first, None))
-        second = there.attempt(mine.plan_next(first, None))
+                host.attempt(mine.plan_next(first, None))
+        second = host.attempt(mine.plan_next(first, None))
         return (
             second,
             mine.ownership,
             mine.planned_incarnation,
-            there.offsets,
-            there.view,
-            len(there.asked),
+            host.offsets,
+            host.view,
+            len(host.asked),
         )
 
     *whole, questions = taken_over()

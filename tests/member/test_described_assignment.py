@@ -30,7 +30,7 @@ from tests.member.planner_host import (
     P1,
     P2,
     SESSION_MS,
-    Surroundings,
+    PlannerHost,
     described,
     held,
     read,
@@ -40,8 +40,8 @@ GRACE_MS = 5_000
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
 def batches(
@@ -56,40 +56,40 @@ def large() -> int:
 
 
 def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
-    there.sees(target=held(P0))
-    there.stood = described(P0, P1, given=(P0,))
+    host.sees(target=held(P0))
+    host.stood = described(P0, P1, given=(P0,))
     restarted = batches()
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.plan_next(previous, None))
-    assert there.asked[-2:] == [ReadMembership(), DescribeAssignment()]
-    there.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
-    there.sees(last_accepted_ms=there.now_ms)
+        host.attempt(restarted.plan_next(previous, None))
+    assert host.asked[-2:] == [ReadMembership(), DescribeAssignment()]
+    host.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
+    host.sees(last_accepted_ms=host.now_ms)
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.plan_next(previous, None))
-    there.now_ms += 1
-    assert there.attempt(restarted.plan_next(previous, None)) == read("c", {P0: (10, 10)})
-    assert there.asked[1:4] == [
+        host.attempt(restarted.plan_next(previous, None))
+    host.now_ms += 1
+    assert host.attempt(restarted.plan_next(previous, None)) == read("c", {P0: (10, 10)})
+    assert host.asked[1:4] == [
         ResolveTopicNames(held(P0)),
         ReadMembership(),
         ExistingTopics(("t",)),
     ]
 
 
-def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there: Surroundings) -> None:
-    there.sees(target=held(P0), owned=held(P0))
+def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: PlannerHost) -> None:
+    host.sees(target=held(P0), owned=held(P0))
     mine = batches()
-    there.stood = described(P0, P1, given=(P0,))
+    host.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(mine.require_full_assignment(1_001))
-    assert (there.attempt(mine.require_full_assignment(1_000)), there.asked) == (
+        host.attempt(mine.require_full_assignment(1_001))
+    assert (host.attempt(mine.require_full_assignment(1_000)), host.asked) == (
         None,
         [ReadMembership()],
     )
-    there.stood = described(P0)
-    assert (there.attempt(mine.require_full_assignment(1_001)), there.asked) == (
+    host.stood = described(P0)
+    assert (host.attempt(mine.require_full_assignment(1_001)), host.asked) == (
         None,
         [ReadMembership(), DescribeAssignment()],
     )
@@ -116,10 +116,10 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there: Surro
     ],
 )
 def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(
-    there: Surroundings, fields: dict[str, int | str | None], group: Any, share: bool
+    host: PlannerHost, fields: dict[str, int | str | None], group: Any, share: bool
 ) -> None:
-    there.sees(**{"target": held(P0), **fields})
-    assert has_full_assignment(there.view, group) is share
+    host.sees(**{"target": held(P0), **fields})
+    assert has_full_assignment(host.view, group) is share
 
 
 def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> DescribedGroup:
@@ -151,11 +151,11 @@ def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> Des
     ],
 )
 def test_a_classic_member_has_all_of_its_share_once_its_stable_group_assigned_all(
-    there: Surroundings, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
+    host: PlannerHost, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
 ) -> None:
-    there.sees(target=target)
+    host.sees(target=target)
     assert (
-        has_full_assignment(there.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
+        has_full_assignment(host.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
         is share
     )
 
@@ -173,18 +173,18 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
     )
 
 
-def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there: Surroundings) -> None:
+def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: PlannerHost) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
     restarted = batches()
-    there.sees(epoch=-1, target=None, last_accepted_ms=None)
+    host.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):
         # it waits for a slow member of its group, longer than a session
-        there.attempt(restarted.plan_next(previous, None))
-    there.now_ms += 10 * SESSION_MS
-    there.sees(epoch=3, target=held(P0), last_accepted_ms=there.now_ms)
-    there.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
+        host.attempt(restarted.plan_next(previous, None))
+    host.now_ms += 10 * SESSION_MS
+    host.sees(epoch=3, target=held(P0), last_accepted_ms=host.now_ms)
+    host.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.plan_next(previous, None))
+        host.attempt(restarted.plan_next(previous, None))
 
 
 def test_a_member_may_read_its_topics_and_an_unreadable_one_everything() -> None:

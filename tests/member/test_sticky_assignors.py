@@ -110,7 +110,7 @@ def test_user_data_without_a_generation_yield_to_those_with_one() -> None:
 
 
 def test_a_member_that_returns_with_an_old_assignment_takes_nothing_from_others() -> None:
-    # the story of KIP-341
+    # the example of KIP-341
     members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}
     assert shares(Sticky(), 6, members) == {"a": (4, 5), "b": (0, 1), "c": (2, 3)}
 

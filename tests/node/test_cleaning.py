@@ -195,7 +195,7 @@ chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenin
 )
 @given(st.lists(chapters, min_size=25, max_size=40))
 def test_no_commit_is_lost_whatever_befalls_a_cleaning(
-    kit: "type[Kit]", story: list[tuple[str, int, list[str]]]
+    kit: "type[Kit]", steps: list[tuple[str, int, list[str]]]
 ) -> None:
     defaults: dict[str, Any] = {
         "offsets.topic.segment.bytes": 150,
@@ -204,7 +204,7 @@ def test_no_commit_is_lost_whatever_befalls_a_cleaning(
     play = kit.Play(**defaults)
     play.create("t")
     last, last_offsets, asked = 0, {"a": 0, "b": 0}, {}
-    for group, count, happens in story:
+    for group, count, happens in steps:
         for _ in range(count):
             last += 1
             asked[play.ask(commit(group, last), 9)] = group, last

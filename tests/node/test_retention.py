@@ -299,12 +299,12 @@ moves = st.lists(
 )
 @given(moves, st.lists(st.sampled_from([None, 0, 1000]), max_size=25))
 def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(
-    kit: "type[Kit]", story: list[tuple[str, int]], crashes: list[int | None]
+    kit: "type[Kit]", steps: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
     play = kit.Play(**OFTEN)
     create(play, retention_ms="3000", segment_ms="1000")
     times: list[int] = []
-    for number, (what, amount) in enumerate(story):
+    for number, (what, amount) in enumerate(steps):
         if what == "produce":
             sent = kit.batch(*(b"v" for _ in range(amount)), timestamp_ms=play.now.wall_ms)
             assert produced(play, kit.produce("t", sent)).base_offset == len(times)

@@ -43,7 +43,7 @@ from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKe
 from tests.coord import shard_driver
 from tests.coord.shard_driver import picture, recovered, topic_id, topics
 from tests.member.planner_host import P0 as P0_OF_T
-from tests.member.planner_host import Surroundings, held
+from tests.member.planner_host import PlannerHost, held
 from tests.node.conftest import Play
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
@@ -178,13 +178,13 @@ def where_a_restarted_source_begins() -> Any:
 
 
 def where_a_query_with_another_sink_begins() -> Any:
-    there, query = Surroundings(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
-    there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
-    question = there.attempt(query.plan_next(EMPTY_SPAN, None))
-    there.report = WriterReport(("/lake/t",))
-    there.sees(target=held(P0_OF_T))
+    host, query = PlannerHost(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
+    host.offsets, host.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
+    question = host.attempt(query.plan_next(EMPTY_SPAN, None))
+    host.report = WriterReport(("/lake/t",))
+    host.sees(target=held(P0_OF_T))
     try:
-        return there.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
+        return host.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
     except AnotherSink:
         return "nowhere"
 

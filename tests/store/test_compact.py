@@ -1,4 +1,4 @@
-"""A cleaned log tells the same story in fewer words, also when the power goes in the middle of
+"""A cleaned log replays to the same state, also when the power goes in the middle of
 it.
 """
 
@@ -29,11 +29,11 @@ batches = st.lists(st.tuples(keys, values), min_size=1, max_size=5)
 tombstone_times = st.sampled_from((0, 20, NOBODY_STANDS))
 
 
-class Dead(Exception):
+class PowerLoss(Exception):
     """The power went."""
 
 
-class Cut(MemoryDisk):
+class PowerCutDisk(MemoryDisk):
     """A disk whose power goes in front of its change of that number, and that may lose any change
     of a name before it.
     """
@@ -90,7 +90,7 @@ class Cut(MemoryDisk):
 
     def _spend(self) -> None:
         if self.left == 0:
-            raise Dead
+            raise PowerLoss
         self.left -= 1
 
 
@@ -122,12 +122,12 @@ def state(records: list[Record]) -> Any:
 
 def filled(
     disk: RealDisk | MemoryDisk,
-    story: Any,
+    batches_in: Any,
     layout: LogSettings = LAYOUT,
 ) -> Log:
     """A durable log that holds these batches, each at its own time."""
     log = Log.open(disk, HERE, layout)
-    for time_ms, records in enumerate(story):
+    for time_ms, records in enumerate(batches_in):
         add(log, records, time_ms)
     disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())  # what was closed is sealed now
@@ -169,10 +169,10 @@ def files(disk: RealDisk | MemoryDisk) -> tuple[str, ...]:
     st.lists(batches, min_size=1, max_size=30), tombstone_times, st.sampled_from((1, 200, 1 << 16))
 )
 def test_of_each_key_the_last_record_stays_where_it_was(
-    story: list[list[tuple[bytes, bytes | None]]], since_ms: int, batch_bytes: int
+    batches_in: list[list[tuple[bytes, bytes | None]]], since_ms: int, batch_bytes: int
 ) -> None:
     disk = MemoryDisk()
-    log = filled(disk, story)
+    log = filled(disk, batches_in)
     before, end = all_records(log), log.next_offset
     closed = log.closed_segments(end)
     with pytest.MonkeyPatch.context() as patch:
@@ -200,20 +200,20 @@ def test_of_each_key_the_last_record_stays_where_it_was(
     st.lists(st.booleans(), min_size=40, max_size=40),
 )
 def test_a_loss_of_power_at_any_operation_finds_the_same_story(
-    story: list[list[tuple[bytes, bytes | None]]],
+    batches_in: list[list[tuple[bytes, bytes | None]]],
     since_ms: int,
     at: int,
     tear_bytes: int | None,
     picks: list[bool],
 ) -> None:
     whole = MemoryDisk()
-    filled(whole, story)
-    disk = Cut(whole.crash(100_000))
+    filled(whole, batches_in)
+    disk = PowerCutDisk(whole.crash(100_000))
     log = Log.open(disk, HERE, LAYOUT)
     disk.sync(log.unsynced_paths())
     end, wanted = log.next_offset, state(all_records(log))
     disk.left = at
-    with suppress(Dead):
+    with suppress(PowerLoss):
         clean(disk, log, end, since_ms)
     survivor = disk.disk_after_loss(tear_bytes, picks)
     # and what a start leaves is found by the next one, though nothing was synced in between
@@ -384,8 +384,8 @@ def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
 
 def test_a_real_disk_gives_back_the_room_and_views_stay_what_they_were(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=3)
-    story = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
-    log = filled(disk, story, LogSettings(segment_bytes=3000, growth_bytes=256))
+    batches_in = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
+    log = filled(disk, batches_in, LogSettings(segment_bytes=3000, growth_bytes=256))
     before, old = all_records(log), log.read(0, 1 << 20, log.next_offset)
     copy = bytes(old)
     clean(disk, log, log.next_offset)

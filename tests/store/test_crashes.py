@@ -51,12 +51,12 @@ FULL_WHEN_ROLLING = [
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls | cuts, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
-    layout: LogSettings, story: list[tuple[str, Any]]
+    layout: LogSettings, steps: list[tuple[str, Any]]
 ) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, durable = [], 0
-    for i, (what, number) in enumerate(story):
+    for i, (what, number) in enumerate(steps):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "full":
@@ -199,14 +199,14 @@ closes = st.tuples(st.just("close"), st.just(0))
     st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40),
 )
 def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(
-    layout: LogSettings, story: list[tuple[str, Any]]
+    layout: LogSettings, steps: list[tuple[str, Any]]
 ) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, lost = [], set()  # what was cut away may come back with a crash, until the next sync
     # where the log begins and ends: on the disk, as was asked, and at the most after a crash
     durable = asked = most = (0, 0)
-    for i, (what, number) in enumerate(story):
+    for i, (what, number) in enumerate(steps):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "begin":

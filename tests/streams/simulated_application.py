@@ -11,7 +11,7 @@ from apportion.streams.task_assignment.client_states import ClientStates, TaskAs
 ALL = 50_000
 
 
-class Company:
+class SimulatedApplication:
     """Processes by name with consumers and tags, and what each has of each task: `lag`, and who
     runs it: `runs`.
     """
@@ -30,7 +30,7 @@ class Company:
         return sorted(self.consumers)
 
     def crew(self) -> ClientStates:
-        """What the company would tell its leader."""
+        """What the application would tell its leader."""
         number = {name: at for at, name in enumerate(self.names)}
         rows = sorted(
             (number[name], task, lag, self.runs.get((name, task), False))
@@ -85,9 +85,12 @@ def tasks_of(*subtopologies: tuple[int, bool]) -> Tasks:
     return Tasks(subtopology.astype(np.int32), partition.astype(np.int32), stateful > 0, end)
 
 
-def any_company(random: Random, *, tags: tuple[str, ...] = (), alike: bool = False) -> Company:
-    """A company of up to eight processes with up to sixty tasks. alike: all with the same number of
-    consumers.
+def any_company(
+    random: Random, *, tags: tuple[str, ...] = (), alike: bool = False
+) -> SimulatedApplication:
+    """An application of up to eight processes with up to sixty tasks.
+
+    alike: all have the same number of consumers.
     """
     tasks = tasks_of(
         *((random.randint(1, 15), random.random() < 0.8) for _ in range(random.randint(1, 4)))
@@ -95,20 +98,20 @@ def any_company(random: Random, *, tags: tuple[str, ...] = (), alike: bool = Fal
     names = random.sample("abcdefghijklmnop", random.randint(1, 8))
     consumers = random.randint(1, 4)
     zones = {tag: [f"{tag}-{number}" for number in range(random.randint(1, 4))] for tag in tags}
-    return Company(
+    return SimulatedApplication(
         tasks,
         {name: consumers if alike else random.randint(1, 4) for name in names},
         {name: {tag: random.choice(values) for tag, values in zones.items()} for name in names},
     )
 
 
-def changed(company: Company, random: Random) -> None:
+def changed(application: SimulatedApplication, random: Random) -> None:
     """Somebody joins, leaves, or comes back with what it had."""
-    names = company.names
-    fresh = [name for name in "abcdefghijklmnopqrstuvwxyz" if name not in company.consumers]
+    names = application.names
+    fresh = [name for name in "abcdefghijklmnopqrstuvwxyz" if name not in application.consumers]
     if random.random() < 0.5 and len(names) > 1:
-        company.leaves(random.choice(names))
+        application.leaves(random.choice(names))
     else:
         name, like = random.choice(fresh), random.choice(names)
-        company.consumers[name] = company.consumers[like]
-        company.tags[name] = dict(company.tags.get(like, {}))
+        application.consumers[name] = application.consumers[like]
+        application.tags[name] = dict(application.tags.get(like, {}))

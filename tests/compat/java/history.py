@@ -1,4 +1,4 @@
-"""What the members of a group told, read as one story: who owned what when, what was read, what was
+"""The events of a group's members in one order: who owned what when, what was read, what was
 committed.
 
 Members tell JSON lines into a file: {"name", "at" (ms of the wall clock), "event", ...}. The events

@@ -207,7 +207,7 @@ def unexplained(calls: list[Call], replay: Replay) -> list[str]:
     return reasons
 
 
-def story(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
+def describe_replay(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
     commits, fetches = (

@@ -46,10 +46,10 @@ from tests.compat.streams.program import Instance, Streams, streams_in
 from tests.compat.streams.replays import (
     Replay,
     clock,
+    describe_replay,
     lost_commits,
     lost_generations,
     replays_of,
-    story,
     unexplained,
 )
 from tests.compat.streams.wire import Call, Wire
@@ -70,7 +70,7 @@ TELLING = (
 
 
 @dataclass
-class Stage:
+class ProxiedBroker:
     """A broker that can be killed, and the proxy by which clients come to it. marks: (time, what
     befell the broker).
     """
@@ -127,7 +127,7 @@ class Stage:
 
 
 @contextmanager
-def staged(kind: str, directory: Path) -> Iterator[Stage]:
+def proxied_broker(kind: str, directory: Path) -> Iterator[ProxiedBroker]:
     """Run a broker, "ours" or "kafka", behind a proxy until the end of the block."""
     front, back = free_ports(2)
     wire = Wire(front)
@@ -139,12 +139,12 @@ def staged(kind: str, directory: Path) -> Iterator[Stage]:
             jars_of(KAFKA_POM), directory / "kafka", dict(each.split("=", 1) for each in settings)
         ) as broker:
             wire.upstream_port = int(broker.bootstrap.rpartition(":")[2])
-            yield Stage(broker, wire)
+            yield ProxiedBroker(broker, wire)
         return
     wire.upstream_port = back
     broker = Served(directory / "data", *settings, port=back)
     try:
-        yield Stage(broker, wire)
+        yield ProxiedBroker(broker, wire)
     finally:
         broker.kill()
 
@@ -165,17 +165,22 @@ class Scene:
     """
 
     def __init__(
-        self, stage: Stage, streams: Streams, directory: Path, chance: random.Random
+        self, proxied: ProxiedBroker, streams: Streams, directory: Path, chance: random.Random
     ) -> None:
-        self.stage, self.streams, self.directory, self.chance = stage, streams, directory, chance
-        self.application = Application(stage.bootstrap, "words")
+        self.proxied, self.streams, self.directory, self.chance = (
+            proxied,
+            streams,
+            directory,
+            chance,
+        )
+        self.application = Application(proxied.bootstrap, "words")
 
     @property
     def calls(self) -> list[Call]:
         """Return what was said about its group."""
         return [
             each
-            for each in self.stage.wire.calls
+            for each in self.proxied.wire.calls
             if each.client.startswith(f"{self.application.group}-")
         ]
 
@@ -196,7 +201,7 @@ class Scene:
                 self.settled()
             for number in range(KILLS):
                 self.kill(moment, number)
-                self.stage.start()
+                self.proxied.start()
                 sent = flow.sent
                 until(lambda sent=sent: flow.sent > sent + 50, "records come again")
                 if moment != "chance":
@@ -209,10 +214,10 @@ class Scene:
         if moment == "chance":
             time.sleep(self.chance.uniform(0, 1))
         if moment in ("settled", "chance"):
-            self.stage.kill()
+            self.proxied.kill()
             return
         led = moment == "joined"
-        with self.stage.killed_when(
+        with self.proxied.killed_when(
             is_led if led else is_joined, 0 if led else self.chance.uniform(0.001, 0.3)
         ):
             self.start(("three", "four")[number])
@@ -243,8 +248,8 @@ def log_between(path: Path, client: str, since_s: float, to_s: float) -> list[st
 
 
 def report(scene: Scene, replay: Replay) -> list[str]:
-    """Return the story of a replay, and what the JVM's log has of the same time."""
-    lines = story(scene.calls, scene.stage.marks, replay)
+    """Return the calls around a replay, and what the JVM's log has of the same time."""
+    lines = describe_replay(scene.calls, scene.proxied.marks, replay)
     lines += log_between(
         scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s
     )
@@ -276,8 +281,8 @@ def play_round(
 ) -> None:
     """Play one round, print it, and count it."""
     begun = time.monotonic()
-    with staged(options.broker, directory) as stage:
-        scene = Scene(stage, streams, directory, chance)
+    with proxied_broker(options.broker, directory) as proxied:
+        scene = Scene(proxied, streams, directory, chance)
         try:
             ledger = scene.play(options.moment)
         except AssertionError as problem:
@@ -288,7 +293,7 @@ def play_round(
         scene.end()
     ledger.agrees()
     replays = replays_of(scene.application.instances)
-    faults = [*lost_commits(scene.calls), *lost_generations(scene.calls, stage.kills)]
+    faults = [*lost_commits(scene.calls), *lost_generations(scene.calls, proxied.kills)]
     faults += [
         f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.calls, replay)
     ]
@@ -308,7 +313,7 @@ def play_round(
         print(*faults, sep="\n")
     if options.out:
         lines = [(each.asked_s, str(each)) for each in scene.calls] + [
-            (at_s, f"=== the broker {what}") for at_s, what in stage.marks
+            (at_s, f"=== the broker {what}") for at_s, what in proxied.marks
         ]
         text = "".join(f"{clock(at_s)} {line}\n" for at_s, line in sorted(lines))
         (options.out / f"{options.broker}-{options.moment}-{number}.txt").write_text(text)

@@ -71,7 +71,7 @@ class Client:
 
 
 @dataclass(slots=True)
-class Crowd:
+class ClassicClients:
     """The classic clients of one group on one broker."""
 
     side: Side
@@ -266,7 +266,7 @@ class Crowd:
 
 def arrive(side: Side, step: Arrive) -> Plain:
     """The client is one of the crowd."""
-    crowd = side.crowds.setdefault(step.group, Crowd(side, step.group))
+    crowd = side.crowds.setdefault(step.group, ClassicClients(side, step.group))
     client = Client(
         step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version
     )
@@ -289,7 +289,7 @@ def knock(side: Side, step: Knock) -> None:
 
 def rest(side: Side, step: Rest) -> Plain:
     """Where the group came to rest."""
-    return side.crowds.setdefault(step.group, Crowd(side, step.group)).rest()
+    return side.crowds.setdefault(step.group, ClassicClients(side, step.group)).rest()
 
 
 def subscription(

@@ -60,7 +60,7 @@ class Played:
     tests: str = "tests/kafka/test_differential.py"
 
     def report(self) -> str:
-        """The whole story of a disagreement, and how to see it again."""
+        """All steps up to a disagreement, and how to see it again."""
         lines = [
             f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, "
             f"{self.seconds:.1f} s"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from tests.kafka.differential.classic_clients import Client, Crowd, places_of
+from tests.kafka.differential.classic_clients import ClassicClients, Client, places_of
 from tests.kafka.differential.classic_steps import (
     Arrive,
     DescribeClassic,
@@ -151,7 +151,7 @@ class MixedAuthor:
             return response | {"members": members}
         return response | {"members": members, "sizes": sizes}
 
-    def crowd(self) -> Crowd | None:
+    def crowd(self) -> ClassicClients | None:
         """The classic clients of the group."""
         return self.side.crowds.get(self.group)
 
@@ -166,7 +166,7 @@ class MixedAuthor:
 
     def moderns(self) -> dict[str, Belief]:
         """The members of the consumer protocol, by letter."""
-        crowd = self.crowd() or Crowd(self.side, self.group)
+        crowd = self.crowd() or ClassicClients(self.side, self.group)
         return crowd.moderns()
 
     def count(self) -> int:

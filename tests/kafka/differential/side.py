@@ -55,7 +55,7 @@ class Side:
     labels: dict[str, str] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
     """The connection of each classic member, for what may be answered late."""
-    crowds: dict[str, classic_clients.Crowd] = field(default_factory=dict)
+    crowds: dict[str, classic_clients.ClassicClients] = field(default_factory=dict)
     """Classic clients that mind their own business, by group."""
     timeout_ms: int = PATIENCE_MS
     _connection: BrokerConnection | None = None

@@ -216,11 +216,11 @@ def prepare(bootstrap: str) -> None:
 def classic(bootstrap: str) -> Iterator[str]:
     """Everything below has happened; yields what the broker would not answer."""
     for version in JoinGroupRequest.__versions__:  # type: ignore[attr-defined]
-        for story in (come_and_go, go_wrong, come_back):
+        for scenario in (come_and_go, go_wrong, come_back):
             try:
-                story(bootstrap, version)
+                scenario(bootstrap, version)
             except (EOFError, OSError) as error:
-                yield f"{story.__name__} v{version}: {error!r}"
+                yield f"{scenario.__name__} v{version}: {error!r}"
     change_kind(bootstrap)
 
 

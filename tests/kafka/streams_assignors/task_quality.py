@@ -14,7 +14,7 @@ from apportion.streams.task_assignment.client_states import (
     TaskAssignment,
     Tasks,
 )
-from tests.streams.simulated_application import Company
+from tests.streams.simulated_application import SimulatedApplication
 
 Ask = Callable[[Tasks, ClientStates, AssignmentConfigs], TaskAssignment]
 TWELVE = 12  # a multiple of all numbers of consumers
@@ -31,57 +31,65 @@ class Verdict(NamedTuple):
     restored: int
 
 
-def rest(ask: Ask, company: Company, policy: AssignmentConfigs) -> tuple[Company, Verdict]:
-    """The company when it is asked for no more, and what it took to come there. It ends by a
+def rest(
+    ask: Ask, application: SimulatedApplication, policy: AssignmentConfigs
+) -> tuple[SimulatedApplication, Verdict]:
+    """The application when it is asked for no more, and what it took to come there. It ends by a
     failure after 500 rounds.
     """
-    company = deepcopy(company)
+    application = deepcopy(application)
     given: list[TaskAssignment] = []
     moved = restored = 0
     while not given or given[-1].needs_probing_rebalance:
         assert len(given) < 500, "it does not come to rest"
-        given.append(ask(company.tasks, company.crew(), policy))
-        before, had = list(company.runs), sorted(company.lag)
-        company.adopts(given[-1])
-        stateful = company.tasks.stateful
+        given.append(ask(application.tasks, application.crew(), policy))
+        before, had = list(application.runs), sorted(application.lag)
+        application.adopts(given[-1])
+        stateful = application.tasks.stateful
         moved += sum(
-            stateful[task] and (name, task) not in company.runs and name in company.consumers
+            stateful[task]
+            and (name, task) not in application.runs
+            and name in application.consumers
             for name, task in before
         )
-        restored += len({key for key in company.lag if stateful[key[1]]}.difference(had))
-    return company, Verdict((given[0], given[-1]), len(given), int(moved), restored)
+        restored += len({key for key in application.lag if stateful[key[1]]}.difference(had))
+    return application, Verdict((given[0], given[-1]), len(given), int(moved), restored)
 
 
-def unevenness(count: np.ndarray, company: Company) -> int:
+def unevenness(count: np.ndarray, application: SimulatedApplication) -> int:
     """How far the counts of processes are from their parts by consumers, in squares for each
     consumer; 0 is perfect.
     """
-    consumers = np.array([company.consumers[name] for name in company.names])
+    consumers = np.array([application.consumers[name] for name in application.names])
     off = count * consumers.sum() - count.sum() * consumers
     return int((off * off * TWELVE // consumers).sum())
 
 
-def runs(shares: TaskAssignment, company: Company, those: np.ndarray) -> np.ndarray:
+def runs(
+    shares: TaskAssignment, application: SimulatedApplication, those: np.ndarray
+) -> np.ndarray:
     """How many of those tasks each process runs."""
-    return np.bincount(shares.active[those], minlength=len(company.names))
+    return np.bincount(shares.active[those], minlength=len(application.names))
 
 
-def carries(shares: TaskAssignment, company: Company) -> np.ndarray:
+def carries(shares: TaskAssignment, application: SimulatedApplication) -> np.ndarray:
     """How many tasks with state each process runs or stands by for."""
-    return runs(shares, company, company.tasks.stateful) + np.bincount(
-        shares.standby[:, 0], minlength=len(company.names)
+    return runs(shares, application, application.tasks.stateful) + np.bincount(
+        shares.standby[:, 0], minlength=len(application.names)
     )
 
 
-def apart(shares: TaskAssignment, company: Company, dimensions: tuple[str, ...]) -> int:
+def apart(
+    shares: TaskAssignment, application: SimulatedApplication, dimensions: tuple[str, ...]
+) -> int:
     """How many different values of tags the replicas of tasks have, in all."""
     replicas: dict[int, list[str]] = {
-        task: [company.names[process]] for task, process in enumerate(shares.active.tolist())
+        task: [application.names[process]] for task, process in enumerate(shares.active.tolist())
     }
     for process, task in shares.standby.tolist():
-        replicas[task].append(company.names[process])
+        replicas[task].append(application.names[process])
     return sum(
-        len({company.tags[name].get(tag) for name in names})
+        len({application.tags[name].get(tag) for name in names})
         for names in replicas.values()
         for tag in dimensions
     )

@@ -11,7 +11,7 @@ from tests.compat.java.jvm import Jvm
 NUMBERS = itertools.count(1)
 
 
-class Stage:
+class GroupUnderTest:
     """Where members play; `resident` is the JVM of the producers, `sent` what was produced by
     `produce`.
     """
