@@ -14,7 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from apportion.server.embedded import EmbeddedBroker
 from apportion.store.compact import CleanerPause, clean_log
 from apportion.store.files import RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import decode_batch, read_header
 
 SEGMENT_BYTES = 2_000

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from apportion.store.files import MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, encode_records
 
 SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)

@@ -15,7 +15,8 @@ from apportion.store import compact
 from apportion.store.compact import DIRTY_RATIO, CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged
 from apportion.store.files import DiskError, MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records
 
 LAYOUT = LogSettings(segment_bytes=500, index_interval_bytes=100, growth_bytes=128)

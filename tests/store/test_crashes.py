@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.store.files import DiskError, MemoryDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
 LAYOUTS = [LogSettings(600, 100, growth) for growth in (0, 256)]

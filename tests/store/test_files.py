@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from apportion.store.files import DiskError, MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
 

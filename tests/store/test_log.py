@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from apportion.store.files import MemoryDisk, RealDisk
 from apportion.store.index import NEVER
-from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log, LogSettings
+from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
 from tests.store.logs import SMALL, BatchShape, append, disk_of, segment_starts
 

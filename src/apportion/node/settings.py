@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
-from apportion.settings import MOST_INT32, MOST_INT64, Setting, bounds_fault_or_none, declared
+from apportion.settings import (
+    MOST_INT32,
+    MOST_INT64,
+    Setting,
+    bounds_fault_or_none,
+    declared,
+    nearest_or_none,
+)
+from apportion.store.settings import LogSettings
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """Of those that are set, the last one counts; a negative number stands for ever."""
@@ -43,7 +50,7 @@ class BrokerSettings:
     message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588
     log_segment_bytes: Annotated[
         int, Setting("The size at which a log begins a new segment.", at_least=1)
-    ] = 1_073_741_824
+    ] = LogSettings().segment_bytes
     log_roll_hours: Annotated[
         int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)
     ] = 168
@@ -234,13 +241,11 @@ def _unknown(name: str, known: list[str]) -> str:
     """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
-    near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
-    if not near:
+    near = nearest_or_none(name.replace(".", "_"), known)
+    if near is None:
         return f"there is no setting {name!r}."
     # As it was written: a keyword argument of EmbeddedBroker cannot have dots.
-    return (
-        f"there is no setting {name!r}; did you mean {dotted(near[0]) if '.' in name else near[0]}?"
-    )
+    return f"there is no setting {name!r}; did you mean {dotted(near) if '.' in name else near}?"
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:

@@ -7,7 +7,7 @@ deletes by them, and a log is laid out by them.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.store.log import LogSettings
+from apportion.store.settings import LogSettings
 from apportion.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 CODECS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}

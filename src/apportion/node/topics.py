@@ -18,6 +18,7 @@ from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
 from apportion.settings import MOST_INT64
 from apportion.store.metadata_log import MetadataLog
+from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -52,7 +53,7 @@ TOPIC_SETTINGS = {
                 "file.delete.delay.ms": "60000",
                 "flush.messages": str(MOST_INT64),
                 "flush.ms": str(MOST_INT64),
-                "index.interval.bytes": "4096",
+                "index.interval.bytes": str(LogSettings().index_interval_bytes),
                 "min.cleanable.dirty.ratio": "0.5",
                 "min.compaction.lag.ms": "0",
                 "min.insync.replicas": "1",

@@ -16,13 +16,12 @@ from apportion.errors import DecodeError
 from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
-from apportion.store.segment import CLEANED, EMPTY, BatchPosition, LogSettings, Segment
+from apportion.store.segment import CLEANED, EMPTY, BatchPosition, Segment
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import HEADER_BYTES, read_header
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
-
-__all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000

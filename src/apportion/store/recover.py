@@ -30,7 +30,8 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, Disk
-from apportion.store.segment import CLEANED, LOG, PREFIX_BYTES, LogSettings, Segment
+from apportion.store.segment import CLEANED, LOG, PREFIX_BYTES, Segment
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import HEADER_BYTES, read_header
 
 START = ".start"

@@ -19,6 +19,7 @@ from apportion.store.index import (
     encode_seal,
     index_beside_seal,
 )
+from apportion.store.settings import LogSettings
 from apportion.wire.codec import Buffer
 
 HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
@@ -26,21 +27,6 @@ PREFIX_BYTES = 12  # base offset and length, which the length does not count
 EMPTY = memoryview(b"")
 LOG = ".log"
 CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the place of others
-
-
-class LogSettings(NamedTuple):
-    """The settings of a log: `segment.bytes`, `index.interval.bytes`, `segment.ms`, and our own.
-
-    growth_bytes: a file that is written grows by steps of this size, so that most syncs need not
-        record a new size.
-    segment_ms: by how much the timestamps of a segment's batches may be later than that of its
-        first one.
-    """
-
-    segment_bytes: int = 1 << 30
-    index_interval_bytes: int = 4096
-    growth_bytes: int = 1 << 18
-    segment_ms: int = (1 << 63) - 1
 
 
 class BatchPosition(NamedTuple):
