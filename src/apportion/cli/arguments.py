@@ -54,7 +54,9 @@ BootstrapServer = Annotated[
     str | None,
     typer.Option("--bootstrap-server", hidden=True, is_eager=True, callback=_take_for_bootstrap),
 ]
-Timeout = Annotated[int, typer.Option(parser=_parse_timeout, help=TIMEOUT_MS.sentence)]
+Timeout = Annotated[
+    int, typer.Option(parser=_parse_timeout, metavar="INTEGER", help=TIMEOUT_MS.sentence)
+]
 NoGroupOption = Annotated[
     str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
 ]

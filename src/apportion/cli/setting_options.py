@@ -86,7 +86,7 @@ def _parameter(
         names = [f"--{name}"]
     further: dict[str, Any] = {}
     if takes_number(setting):
-        further["parser"] = number_or_text
+        further |= {"parser": number_or_text, "metavar": "INTEGER"}
     if setting.choices:
         further["autocompletion"] = one_of(*setting.choices)
     further |= extras

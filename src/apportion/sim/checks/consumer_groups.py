@@ -21,6 +21,7 @@ from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
     may_mean_deleted_topic,
     removes_member,
+    snapshot_of,
 )
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
@@ -57,6 +58,8 @@ class ConsumerGroupChecker:
         self._acknowledged_epochs: dict[str, int] = {}
         # its incarnation, and the last epoch received in it
         self._epochs_received: dict[str, tuple[int, int]] = {}
+        # upgraded classic members, with the assignment of their last generation
+        self._taken_over: dict[str, Any] = {}
         # members that were removed or replaced, and may not know it
         self._removed: dict[str, None] = {}
 
@@ -133,7 +136,7 @@ class ConsumerGroupChecker:
         group_id, saved = group.group_id, group.saved
         before = self._members.get(group_id, {})
         after = {
-            name: _snapshot(member, before.get(name), now_ms)
+            name: snapshot_of(member, before.get(name), now_ms)
             for name, member in saved.members.items()
         }
         is_same = len(after) == len(before) and all(
@@ -160,8 +163,13 @@ class ConsumerGroupChecker:
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
-            if before.get(name) is not now:
-                _check_subscribed(group, saved.members[name], topics)
+            member = saved.members[name]
+            # A group that is upgraded in the middle of a rebalance takes the members' assignments
+            # over as they are, also where a member has since joined with other topics.
+            if name not in before and member.is_classic:
+                self._taken_over[name] = member.assigned
+            if before.get(name) is not now and self._taken_over.get(name) is not member.assigned:
+                _check_subscribed(group, member, topics)
         self._members[group_id] = after
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch
@@ -205,7 +213,7 @@ class ConsumerGroupChecker:
             status = "it is no member any more" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {acknowledged}, and now {status}.")
         self._members[group.group_id] = {
-            name: _snapshot(member, None, now_ms) for name, member in saved.members.items()
+            name: snapshot_of(member, None, now_ms) for name, member in saved.members.items()
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
@@ -325,7 +333,8 @@ class ConsumerGroupChecker:
     ) -> bool:
         """Return whether the owner still uses a partition pending revocation.
 
-        Returns True if its process is dead: then it will never report a release.
+        Returns True if its process is dead, or on its way out of the group (max.poll.interval.ms):
+        then it will never report a release.
         """
         ids = group.saved.units.ids
         revoked = dict.fromkeys(
@@ -334,7 +343,7 @@ class ConsumerGroupChecker:
         )
         for owner in self._owners.values():
             view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
-            if view is not None and view.member_id == member_id:
+            if view is not None and view.member_id == member_id and view.epoch > 0:
                 used = [
                     (partition.topic_id, partition.partition)
                     for partition in owner.in_use.partitions
@@ -365,26 +374,6 @@ class ConsumerGroupChecker:
                 "fenced-with-cause",
                 f"{member_id} at epoch {request.member_epoch} was answered {code.name}.",
             )
-
-
-def _snapshot(
-    member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
-) -> MemberSnapshot:
-    """Return the simulated member as it is; its earlier snapshot if nothing has changed."""
-    if before is None or not before.has_same_assignment(member):
-        since_ms = now_ms
-    elif before.target is member.target and before.metadata is member.metadata:
-        return before
-    else:
-        since_ms = before.since_ms
-    assignment = (
-        member.epoch,
-        member.previous_epoch,
-        member.state,
-        member.assigned,
-        member.pending_revocation,
-    )
-    return MemberSnapshot(*assignment, member.target, member.metadata, since_ms)
 
 
 def _check_subscribed(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:

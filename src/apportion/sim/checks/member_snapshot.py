@@ -38,6 +38,26 @@ class MemberSnapshot(NamedTuple):
         )
 
 
+def snapshot_of(
+    member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
+) -> MemberSnapshot:
+    """Return the simulated member as it is; its earlier snapshot if nothing has changed."""
+    if before is None or not before.has_same_assignment(member):
+        since_ms = now_ms
+    elif before.target is member.target and before.metadata is member.metadata:
+        return before
+    else:
+        since_ms = before.since_ms
+    assignment = (
+        member.epoch,
+        member.previous_epoch,
+        member.state,
+        member.assigned,
+        member.pending_revocation,
+    )
+    return MemberSnapshot(*assignment, member.target, member.metadata, since_ms)
+
+
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
     """Return whether a request ends a simulated member's membership.
 
