@@ -83,7 +83,10 @@ class ConsumerGroupChecker:
 
     def epoch_shown(self, group_id: str, epoch: int) -> None:
         """Note a group epoch that stands in a reply."""
-        self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
+        # A reply may have waited for a flush in which its group became a classic one: no later
+        # group of that name goes on from there.
+        if group_id in self._members:
+            self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
 
     def reply_sent(self, request: ConsumerGroupHeartbeatRequest, body: Any, since_ms: int) -> None:
         """Note the reply to a simulated heartbeat; check that a fenced member deserved it."""
