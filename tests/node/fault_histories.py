@@ -42,9 +42,9 @@ from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 else:
-    Play = object  # `begun` mixes Breaking into the Play of the kit
+    NodeDriver = object  # `begun` mixes FaultHistory into the NodeDriver of the kit
 
 
 TOPICS, PARTITIONS, GROUPS = ("t", "u"), 2, ("g", "h", "i")
@@ -130,9 +130,9 @@ class LastingFault(Fault):
         patch.setattr(owner, name, broken)
 
 
-class Breaking(Play):
+class FaultHistory(NodeDriver):
     """A life of a broker in which a step may break off, and what its clients know of it; to be
-    mixed into a Play.
+    mixed into a NodeDriver.
     """
 
     faults: Sequence[Fault] = ()
@@ -240,7 +240,7 @@ class Breaking(Play):
 
 def begun(kit: "type[Kit]", **settings: Any) -> Any:
     """Such a life, in which nothing has happened yet."""
-    history = type("History", (Breaking, kit.Play), {})(**settings)
+    history = type("History", (FaultHistory, kit.NodeDriver), {})(**settings)
     history.kit = kit
     history.begin()
     return history

@@ -44,7 +44,7 @@ from tests.coord import shard_driver
 from tests.coord.shard_driver import picture, recovered, topic_id, topics
 from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held
-from tests.node.conftest import Play
+from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
 
@@ -99,7 +99,7 @@ def join() -> ConsumerGroupHeartbeatRequest:
 
 
 def a_join_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
     # its shard is seated
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
@@ -107,7 +107,7 @@ def a_join_before_the_flush() -> Any:
 
 
 def a_fetch_of_a_commit_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
