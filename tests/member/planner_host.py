@@ -122,7 +122,7 @@ class PlannerHost:
         self.subscribed: tuple[str, ...] = ("t",)
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
-        self.obstacles: dict[int, Refused | NobodyAnswered] = {}
+        self.obstacles: dict[int, Refused | NoResponse] = {}
         self.drops_answers = drops_answers
 
     def sees(self, **fields: Any) -> None:
@@ -207,7 +207,7 @@ class PlannerHost:
         raise AssertionError(ask)
 
 
-class NobodyAnswered(Exception):
+class NoResponse(Exception):
     """The driver's own: no connection."""
 
 

@@ -30,7 +30,7 @@ from tests.member.planner_host import (
     ID,
     OTHER_ID,
     P0,
-    NobodyAnswered,
+    NoResponse,
     PlannerHost,
     held,
     make_planner,
@@ -93,8 +93,8 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
     first = host.attempt(planner.plan_next(BEGUN, None))
     host.topics = host.topics.without("t")
-    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
-    with pytest.raises(NobodyAnswered):
+    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NoResponse()}
+    with pytest.raises(NoResponse):
         host.attempt(planner.plan_next(first, None))
     assert host.asked == [
         ReadMembership(),

@@ -39,7 +39,7 @@ from tests.member.planner_host import (
     P1,
     P2,
     SESSION_MS,
-    NobodyAnswered,
+    NoResponse,
     PlannerHost,
     held,
     make_planner,
@@ -349,9 +349,9 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
-@pytest.mark.parametrize("obstacle", [NobodyAnswered(), Refused(Code.NOT_COORDINATOR)])
+@pytest.mark.parametrize("obstacle", [NoResponse(), Refused(Code.NOT_COORDINATOR)])
 def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
-    obstacle: Refused | NobodyAnswered, drops_answers: bool
+    obstacle: Refused | NoResponse, drops_answers: bool
 ) -> None:
     def taken_over(cut: int | None = None) -> tuple[Any, ...]:
         """A first batch, then one in which a partition goes and another comes; the second is cut

@@ -216,7 +216,7 @@ class FaultHistory(NodeDriver):
             ticket = self.ask(request, version)
             self.requests[ticket] = (what, *fields, self.number)
 
-    def seat(self, group: str) -> tuple[str, int, str]:
+    def last_joined(self, group: str) -> tuple[str, int, str]:
         """The member id, the generation and the leader of the last one who was let into the group,
         as far as anybody was told.
         """
@@ -281,7 +281,7 @@ def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest
 
 def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequest, int]:
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
-    member_id = history.seat(group)[0] if is_back else ""
+    member_id = history.last_joined(group)[0] if is_back else ""
     fields: dict[str, Any] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
@@ -292,7 +292,7 @@ def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequ
 
 
 def sync(history: Any, group: str) -> tuple[SyncGroupRequest, int]:
-    member_id, generation, leader = history.seat(group)
+    member_id, generation, leader = history.last_joined(group)
     given = (
         (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),)
         if member_id == leader
@@ -334,7 +334,7 @@ REQUESTS: dict[str, Callable[..., Any]] = {
     "join": join,
     "sync": sync,
     "leave": lambda history, group: (
-        LeaveGroupRequest(group_id=group, member_id=history.seat(group)[0]),
+        LeaveGroupRequest(group_id=group, member_id=history.last_joined(group)[0]),
         2,
     ),
     "beat": beat,

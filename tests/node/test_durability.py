@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 GROUPS = ("g", "h")
 
-deeds = st.one_of(
+steps = st.one_of(
     st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1), st.integers(1, 3)),
     st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.integers(0, 99)),
     st.tuples(st.just("read"), st.sampled_from(GROUPS), st.integers(0, PARTITIONS - 1)),
@@ -96,17 +96,17 @@ class DurabilityModel:
         for ticket in [each for each in self.asked_read if each in self.driver.answers]:
             self.note_records(self.asked_read.pop(ticket), self.driver.answers[ticket])
 
-    def act(self, deed: str, first: int | str | None, second: int | None) -> None:
-        if deed in ("produce", "commit", "read"):
-            getattr(self, deed)(first, second)
-        elif deed == "crash":
+    def act(self, step: str, first: int | str | None, second: int | None) -> None:
+        if step in ("produce", "commit", "read"):
+            getattr(self, step)(first, second)
+        elif step == "crash":
             self.hear()
             self.driver = self.driver.crash(second)
             self.asked_produce.clear()
             self.asked_commit.clear()
             self.asked_read.clear()
         elif self.driver.pending:
-            self.driver.flush_once() if deed == "flush" else self.driver.fail_flush()
+            self.driver.flush_once() if step == "flush" else self.driver.fail_flush()
         self.hear()
 
     def check(self) -> None:
@@ -144,13 +144,13 @@ class DurabilityModel:
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.lists(deeds, max_size=30))
+@given(st.lists(steps, max_size=30))
 def test_nothing_that_was_acknowledged_is_ever_lost(
     kit: "type[Kit]", history: list[tuple[str, int | str | None, int | None]]
 ) -> None:
     model = DurabilityModel(kit)
-    for deed in history:
-        model.act(*deed)
+    for step in history:
+        model.act(*step)
     model.check()
 
 
@@ -169,13 +169,13 @@ def test_members_that_were_let_in_are_in_after_a_crash(
     driver = kit.NodeDriver()
     driver.create("t", 4)
     epochs: dict[str, int] = {}
-    for member, deed in history:
-        if deed == "crash":
+    for member, step in history:
+        if step == "crash":
             driver = driver.crash()
-        elif deed == "time":
+        elif step == "time":
             driver.sleep(500)
         else:
-            epoch = {"join": epochs.get(member, 0), "leave": -1}[deed]
+            epoch = {"join": epochs.get(member, 0), "leave": -1}[step]
             heartbeat = ConsumerGroupHeartbeatRequest(
                 group_id="g",
                 member_id=member,
@@ -190,7 +190,7 @@ def test_members_that_were_let_in_are_in_after_a_crash(
             else:
                 assert member not in epochs
                 assert answer.error_code in (Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
-            if deed == "leave":
+            if step == "leave":
                 epochs.pop(member, None)
     driver = driver.crash()
     for member, epoch in epochs.items():
