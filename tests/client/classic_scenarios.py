@@ -103,7 +103,7 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
     """
     running = []
 
-    def start(*assignors: "str | Greedy", **settings: Any) -> Any:
+    def start(*assignors: "str | DuplicatingAssignor", **settings: Any) -> Any:
         classic = (
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
@@ -300,7 +300,7 @@ def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(
     settle([first, second], 2, 2)
 
 
-class Greedy(Range):
+class DuplicatingAssignor(Range):
     """Gives its first partition to everybody."""
 
     name = "greedy"
@@ -316,9 +316,9 @@ class Greedy(Range):
 def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(
     members: Callable[..., Any],
 ) -> None:
-    first = members(Greedy())
+    first = members(DuplicatingAssignor())
     settle([first], 1)
-    second = members(Greedy())
+    second = members(DuplicatingAssignor())
     assert first.wait(lambda view: view.target == (), 30_000).owned != ()
     follow(first)
     view = first.wait(lambda view: view.state is MembershipState.FATAL, 30_000)

@@ -24,15 +24,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.mark.parametrize("protocol", [*ASSIGNORS, "consumer"])
 def test_three_members_share_leave_and_die_and_every_record_is_read(
-    bootstrap: str, resident: Jvm, mortal: Jvm, protocol: str
+    bootstrap: str, shared_jvm: Jvm, killable_jvm: Jvm, protocol: str
 ) -> None:
     config = modern() if protocol == "consumer" else classic(protocol)
     kind = ConsumerGroupType.CONSUMER if protocol == "consumer" else ConsumerGroupType.CLASSIC
-    tested = GroupUnderTest(bootstrap, resident, 6)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
     tested.produce(300)
-    first = tested.join(resident, "first", config)
+    first = tested.join(shared_jvm, "first", config)
     settled(tested.partitions, first)
-    second, third = tested.join(resident, "second", config), tested.join(mortal, "third", config)
+    second, third = (
+        tested.join(shared_jvm, "second", config),
+        tested.join(killable_jvm, "third", config),
+    )
     settled(tested.partitions, first, second, third)
     everybody = [first, second, third]
     tested.produce(300)
@@ -46,7 +49,7 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(
     if protocol != "range":
         assert before[0] < set(first.owned), "who stays keeps what it has"
         assert before[1] < set(third.owned), "who stays keeps what it has"
-    mortal.crash()
+    killable_jvm.crash()
     tested.produce(300)
     settled(tested.partitions, first)
     all_read(tested.sent, everybody)
@@ -55,7 +58,7 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(
     first.leave()
 
     tested.produce(30)
-    later = tested.join(resident, "later", config)
+    later = tested.join(shared_jvm, "later", config)
     all_read(tested.sent, [*everybody, later])
     assert sorted(later.records) == sorted(tested.sent[-30:]), (
         "it resumes where the group has committed"
@@ -66,16 +69,16 @@ def test_three_members_share_leave_and_die_and_every_record_is_read(
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_static_members_return_without_rebalance_and_the_leader_still_watches_topics(
-    bootstrap: str, resident: Jvm, mortal: Jvm, assignor: str
+    bootstrap: str, shared_jvm: Jvm, killable_jvm: Jvm, assignor: str
 ) -> None:
     a, b, c = (
         classic(assignor, session_timeout_ms=20_000, group_instance_id=each) for each in "abc"
     )
-    tested = GroupUnderTest(bootstrap, resident, 6)
-    leader = tested.join(mortal, "leader", a)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
+    leader = tested.join(killable_jvm, "leader", a)
     settled(tested.partitions, leader)
-    second = tested.join(resident, "second", b)
-    third = tested.join(resident, "third", c)
+    second = tested.join(shared_jvm, "second", b)
+    third = tested.join(shared_jvm, "third", c)
     settled(tested.partitions, leader, second, third)
     until(
         lambda: leader.generation == second.generation == third.generation,
@@ -84,12 +87,12 @@ def test_static_members_return_without_rebalance_and_the_leader_still_watches_to
     before = [(member.generation, member.owned) for member in (leader, second, third)]
 
     second.leave()
-    again = tested.join(resident, "second again", b)
+    again = tested.join(shared_jvm, "second again", b)
     settled(tested.partitions, leader, again, third)
     assert [(member.generation, member.owned) for member in (leader, again, third)] == before
 
-    mortal.crash()
-    leader_again = tested.join(resident, "leader again", a)
+    killable_jvm.crash()
+    leader_again = tested.join(shared_jvm, "leader again", a)
     settled(tested.partitions, leader_again, again, third)
     everybody = [leader_again, again, third]
     assert [(member.generation, member.owned) for member in everybody] == before
@@ -106,23 +109,23 @@ def test_static_members_return_without_rebalance_and_the_leader_still_watches_to
 
 
 def test_a_second_member_with_the_same_instance_id_fences_the_first(
-    bootstrap: str, resident: Jvm
+    bootstrap: str, shared_jvm: Jvm
 ) -> None:
-    tested = GroupUnderTest(bootstrap, resident, 3)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 3)
     config = classic("cooperative-sticky", group_instance_id="a")
-    first = tested.join(resident, "first", config)
+    first = tested.join(shared_jvm, "first", config)
     settled(tested.partitions, first)
-    second = tested.join(resident, "second", config)
+    second = tested.join(shared_jvm, "second", config)
     assert "FencedInstanceId" in first.fails()
     settled(tested.partitions, second)
     second.leave()
 
 
-def test_an_admin_removes_a_static_member_that_has_gone(bootstrap: str, resident: Jvm) -> None:
-    tested = GroupUnderTest(bootstrap, resident, 4)
+def test_an_admin_removes_a_static_member_that_has_gone(bootstrap: str, shared_jvm: Jvm) -> None:
+    tested = GroupUnderTest(bootstrap, shared_jvm, 4)
     one, two = (
         tested.join(
-            resident, each, classic("range", session_timeout_ms=60_000, group_instance_id=each)
+            shared_jvm, each, classic("range", session_timeout_ms=60_000, group_instance_id=each)
         )
         for each in ("a", "b")
     )
@@ -138,12 +141,12 @@ def test_an_admin_removes_a_static_member_that_has_gone(bootstrap: str, resident
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_members_go_on_in_their_generation_after_the_broker_was_killed(
-    broker: "Served", resident: Jvm, assignor: str
+    broker: "Served", shared_jvm: Jvm, assignor: str
 ) -> None:
-    tested = GroupUnderTest(broker.bootstrap, resident, 4)
+    tested = GroupUnderTest(broker.bootstrap, shared_jvm, 4)
     # else the leader forgets the topic
     config = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
-    both = [tested.join(resident, name, config) for name in ("one", "two")]
+    both = [tested.join(shared_jvm, name, config) for name in ("one", "two")]
     settled(tested.partitions, *both)
     tested.produce(60)
     all_read(tested.sent, both)

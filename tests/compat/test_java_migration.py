@@ -81,12 +81,12 @@ class Rolling:
 
 @pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
 def test_a_group_migrates_live_to_the_consumer_protocol_and_back(
-    bootstrap: str, resident: Jvm, assignor: str
+    bootstrap: str, shared_jvm: Jvm, assignor: str
 ) -> None:
     old, new = classic(assignor), modern()
-    tested = GroupUnderTest(bootstrap, resident, 6)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
     flow = tested.flow(pause_ms=5)
-    group = Rolling(tested, resident)
+    group = Rolling(tested, shared_jvm)
     for number in range(3):
         group.join(f"old {number}", old)
     assert tested.described()[0] == ConsumerGroupType.CLASSIC
@@ -122,21 +122,21 @@ def test_a_group_migrates_live_to_the_consumer_protocol_and_back(
 
 
 def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(
-    bootstrap: str, resident: Jvm
+    bootstrap: str, shared_jvm: Jvm
 ) -> None:
-    tested = GroupUnderTest(bootstrap, resident, 6)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
     old = {
         each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each)
         for each in "ab"
     }
     new = {each: modern(group_instance_id=each) for each in "ab"}
-    a, b = tested.join(resident, "a", old["a"]), tested.join(resident, "b", old["b"])
+    a, b = tested.join(shared_jvm, "a", old["a"]), tested.join(shared_jvm, "b", old["b"])
     settled(tested.partitions, a, b)
     before = a.owned, b.owned
     everybody = [a, b]
     for name, config, kind in (("newer", new, "CONSUMER"), ("older", old, "CLASSIC")):
-        a = restarted(tested, resident, a, f"{name} a", config["a"])
-        b = restarted(tested, resident, b, f"{name} b", config["b"])
+        a = restarted(tested, shared_jvm, a, f"{name} a", config["a"])
+        b = restarted(tested, shared_jvm, b, f"{name} b", config["b"])
         everybody += [a, b]
         assert (a.owned, b.owned) == before
         wanted = (ConsumerGroupType[kind], "STABLE", 2)
@@ -149,13 +149,13 @@ def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partit
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(
-    broker: "Served", resident: Jvm, mortal: Jvm, assignor: str
+    broker: "Served", shared_jvm: Jvm, killable_jvm: Jvm, assignor: str
 ) -> None:
-    tested = GroupUnderTest(broker.bootstrap, resident, 6)
+    tested = GroupUnderTest(broker.bootstrap, shared_jvm, 6)
     old = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
-    first, second = tested.join(resident, "first", old), tested.join(resident, "second", old)
+    first, second = tested.join(shared_jvm, "first", old), tested.join(shared_jvm, "second", old)
     settled(tested.partitions, first, second)
-    third = tested.join(mortal, "third", modern(metadata_recovery_strategy="none"))
+    third = tested.join(killable_jvm, "third", modern(metadata_recovery_strategy="none"))
     everybody = [first, second, third]
     settled(tested.partitions, *everybody)
     tested.produce(90)
@@ -171,7 +171,7 @@ def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_me
     assert [member.owned for member in everybody] == before
     assert tested.described() == wanted
 
-    mortal.crash()
+    killable_jvm.crash()
     settled(tested.partitions, first, second)
     assert tested.described()[0] == ConsumerGroupType.CLASSIC
     tested.produce(90)

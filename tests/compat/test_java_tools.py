@@ -139,9 +139,9 @@ def test_javas_tool_reads_the_log_of_the_offsets_topic(
 
 
 def test_java_admins_delete_records(
-    bootstrap: str, java: Callable[..., list[str]], resident: Jvm, tmp_path: Path
+    bootstrap: str, java: Callable[..., list[str]], shared_jvm: Jvm, tmp_path: Path
 ) -> None:
-    tested = GroupUnderTest(bootstrap, resident, 2)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 2)
     tested.produce(200)
     ends = [[each[1] for each in tested.sent].count(partition) for partition in range(2)]
     wanted = [
@@ -160,14 +160,14 @@ def test_java_admins_delete_records(
 
 
 def test_java_admins_see_and_change_classic_groups(
-    bootstrap: str, java: Callable[..., list[str]], resident: Jvm
+    bootstrap: str, java: Callable[..., list[str]], shared_jvm: Jvm
 ) -> None:
-    tested = GroupUnderTest(bootstrap, resident, 4)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 4)
     topic, group = tested.topic, tested.group
     tested.produce(200)
     ends = [[each[1] for each in tested.sent].count(partition) for partition in range(4)]
     both = [
-        tested.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")
+        tested.join(shared_jvm, name, classic("range", client_id=name)) for name in ("one", "two")
     ]
     settled(tested.partitions, *both)
     all_read(tested.sent, both)

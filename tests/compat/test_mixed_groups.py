@@ -30,13 +30,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def tested(bootstrap: str, resident: Jvm) -> GroupUnderTest:
-    return GroupUnderTest(bootstrap, resident, 7)
+def tested(bootstrap: str, shared_jvm: Jvm) -> GroupUnderTest:
+    return GroupUnderTest(bootstrap, shared_jvm, 7)
 
 
 @pytest.fixture
 def join(
-    tested: GroupUnderTest, bootstrap: str, resident: Jvm, tmp_path: Path
+    tested: GroupUnderTest, bootstrap: str, shared_jvm: Jvm, tmp_path: Path
 ) -> Iterator[Callable[..., Actor]]:
     """`join(kind)` is one more member of that kind; all have left at the end."""
     everybody: list[Actor] = []
@@ -45,7 +45,7 @@ def join(
         name = f"{kind} {protocol} {len(everybody)}"
         if kind == "java":
             member = tested.join(
-                resident,
+                shared_jvm,
                 name,
                 modern() if protocol == "consumer" else classic("cooperative-sticky"),
             )

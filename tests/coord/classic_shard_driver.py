@@ -133,7 +133,7 @@ class ScriptedClient:
             members=(MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id),),
         )
 
-    def hear_join(self, answer: JoinGroupResponse) -> None:
+    def apply_join(self, answer: JoinGroupResponse) -> None:
         """The client knows what a JoinGroupResponse says."""
         if answer.error_code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.member_id, self.generation = answer.member_id, answer.generation_id
@@ -143,7 +143,7 @@ class ScriptedClient:
 TOO_LONG = "x" * 32768
 
 
-def seated(
+def join_and_sync(
     driver: ClassicShardDriver,
     client: ScriptedClient,
     assignment: bytes | memoryview = b"all",
@@ -154,7 +154,7 @@ def seated(
     if client.generation < 0 and client.member_id:
         ask(driver, client, client.joining(), version)
     driver.advance(0)
-    client.hear_join(driver.responses.pop()[1])
+    client.apply_join(driver.responses.pop()[1])
     driver.responses.clear()
     driver.ask(client.syncing([(client.member_id, assignment)]), 5)
     driver.responses.clear()
@@ -172,7 +172,7 @@ def ask(
     driver.ask(request, version, client.name)
     answers = [answer for _, answer in driver.responses]
     if answers and isinstance(answers[0], JoinGroupResponse):
-        client.hear_join(answers[0])
+        client.apply_join(answers[0])
     return answers[0] if answers else None
 
 

@@ -258,7 +258,7 @@ class ClassicClient:
                 )
                 answer = self.driver.send(beat, 4, self.caller)
                 if not is_lost:
-                    self.hear_code(answer.error_code)
+                    self.apply_code(answer.error_code)
                 return
         if is_lost:
             self.drop_call()
@@ -273,11 +273,11 @@ class ClassicClient:
                 if kind == "join" and answer.error_code == Code.MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
                 else:
-                    self.hear_code(answer.error_code)
+                    self.apply_code(answer.error_code)
             elif kind == "join":
-                self.hear_join(answer)
+                self.apply_join(answer)
             else:
-                self.hear_sync(answer)
+                self.apply_sync(answer)
 
     @property
     def caller(self) -> Caller:
@@ -320,7 +320,7 @@ class ClassicClient:
             assignments=given,
         )
 
-    def hear_join(self, answer: JoinGroupResponse) -> None:
+    def apply_join(self, answer: JoinGroupResponse) -> None:
         self.member_id, self.generation, self.protocol = (
             answer.member_id,
             answer.generation_id,
@@ -357,7 +357,7 @@ class ClassicClient:
             for who, each in given.items()
         }
 
-    def hear_sync(self, answer: SyncGroupResponse) -> None:
+    def apply_sync(self, answer: SyncGroupResponse) -> None:
         given = b"" if not answer.assignment else answer.assignment
         assigned = set()
         if given:
@@ -372,7 +372,7 @@ class ClassicClient:
             else "beat"
         )
 
-    def hear_code(self, code: int) -> None:
+    def apply_code(self, code: int) -> None:
         if code == Code.REBALANCE_IN_PROGRESS:
             self.next = "join"
         elif code == Code.ILLEGAL_GENERATION:

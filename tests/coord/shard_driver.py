@@ -239,7 +239,7 @@ def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[Coord
     return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
 
 
-def picture(
+def state_of(
     shard: Shard,
 ) -> dict[str, Any]:
     """All that is saved, in names that mean the same in every shard."""

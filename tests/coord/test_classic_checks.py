@@ -37,7 +37,7 @@ from tests.coord.classic_shard_driver import (
     ClassicShardDriver,
     ScriptedClient,
     ask,
-    seated,
+    join_and_sync,
     subscription,
 )
 from tests.coord.shard_driver import topics
@@ -75,7 +75,7 @@ def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None
     buffer = bytearray(b"metadata assignment")
     driver, client = ClassicShardDriver(), ScriptedClient("a")
     client.protocols = (("range", memoryview(buffer)[:8]),)
-    seated(driver, client, memoryview(buffer)[9:])
+    join_and_sync(driver, client, memoryview(buffer)[9:])
     buffer[:] = bytes(len(buffer))
     assert driver.group is not None
     assert driver.group.saved is not None
@@ -85,14 +85,14 @@ def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None
 
 def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     ticket: Any = driver.ask(client.beating(), 4)
     assert driver.actions == [Reply(ticket, HeartbeatResponse())]
 
 
 def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     ask(driver, client, client.joining())  # the only member, so there is a new generation at once
     driver.ask(client.syncing([(client.member_id, b"new")]), 5)
     append, reply = driver.actions
@@ -123,7 +123,7 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
 
 def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     wrong = LeaveGroupRequest(group_id="g", member_id="x")
     unknown = int(Code.UNKNOWN_MEMBER_ID)
     assert driver.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
@@ -145,7 +145,7 @@ def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before
 
 def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     for client.protocol_type, client.protocol, code in (
         ("connect", "range", Code.INCONSISTENT_GROUP_PROTOCOL),
         ("consumer", "sticky", Code.INCONSISTENT_GROUP_PROTOCOL),
@@ -182,7 +182,7 @@ def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
 ) -> None:
     driver, client = ClassicShardDriver(known=topics(foo=1, bar=1)), ScriptedClient("a")
     client.protocol_type, client.protocols = protocol_type, (("range", metadata),)
-    seated(driver, client)
+    join_and_sync(driver, client)
     assert deleted(driver) == answer
     driver.send(client.leaving(), 5)
     assert deleted(driver) == (0, [0, 0])
@@ -190,7 +190,7 @@ def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
 
 def test_groups_are_listed_by_their_states_and_types() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     driver.commit(-1, {("foo", 0): 1}, group_id="simple")
     driver.join("m", group_id="new")
     classic = ListedGroup(
@@ -321,7 +321,7 @@ def test_who_may_commit_to_a_group_without_members(
 
 def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:
     driver = ClassicShardDriver()
-    client = seated(driver, ScriptedClient("a"))
+    client = join_and_sync(driver, ScriptedClient("a"))
     beat = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
@@ -339,7 +339,7 @@ def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joi
     driver.beat("m", -1)
     written = len(driver.log)
     client.member_id, client.generation = "", -1
-    seated(driver, client)
+    join_and_sync(driver, client)
     assert [record.key.__key__ for record in driver.log[written:]] == [6, 3, 2, 2]
     driver.crash()
     assert driver.group is not None
@@ -351,7 +351,7 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
     ask(driver, client, client.joining())
     driver.ask(client.joining(), 9)
     driver.advance(0)
-    client.hear_join(driver.responses.pop()[1])
+    client.apply_join(driver.responses.pop()[1])
     written = len(driver.log)
     answer = ask(driver, client, client.syncing([(client.member_id, bytes(1 << 26))]), 5)
     assert (answer, len(driver.log)) == (

@@ -14,7 +14,7 @@ from tests.coord.classic_shard_driver import (
     ClassicShardDriver,
     ScriptedClient,
     ask,
-    seated,
+    join_and_sync,
 )
 
 
@@ -76,7 +76,7 @@ def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
     driver, client, other = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
     client.protocols = (("range", b"first"), ("range", b"second"))
-    seated(driver, client)
+    join_and_sync(driver, client)
     assert driver.group is not None
     assert driver.group.saved is not None
     assert driver.group.saved.members[0].subscription == b"first"
@@ -128,7 +128,7 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
 def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinator() -> None:
     driver, a, b = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
-    seated(driver, a)
+    join_and_sync(driver, a)
     ask(driver, b, b.joining())
     driver.ask(b.joining(), 9)
     driver.advance(11)  # "a" was too late for this generation

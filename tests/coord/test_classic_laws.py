@@ -16,7 +16,7 @@ from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
-from tests.coord.shard_driver import compacted, picture, recovered, through_bytes, topics
+from tests.coord.shard_driver import compacted, recovered, state_of, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
 SPOKEN = st.sampled_from(
@@ -195,7 +195,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             # a static member with a dynamic id
             assert code != Code.UNKNOWN_SERVER_ERROR or isinstance(answer, JoinGroupResponse)
             if isinstance(answer, JoinGroupResponse) and code in ASKED:
-                client.hear_join(answer)
+                client.apply_join(answer)
             elif isinstance(answer, SyncGroupResponse) and not code:
                 key = (self.requests[ticket].generation_id, self.requests[ticket].member_id)
                 assert self.given.setdefault(key, bytes(answer.assignment)) == answer.assignment
@@ -203,10 +203,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     @invariant()
     def replay_equals_saved(self) -> None:
         log, shard = self.driver.log, self.driver.shard
-        live = picture(shard)
-        assert picture(recovered(through_bytes(log), shard)) == live
+        live = state_of(shard)
+        assert state_of(recovered(through_bytes(log), shard)) == live
         for keeps_tombstones in (True, False):
-            assert picture(recovered(compacted(log, keeps_tombstones), shard)) == live
+            assert state_of(recovered(compacted(log, keeps_tombstones), shard)) == live
 
     @invariant()
     def a_settled_group_is_saved_as_it_is(self) -> None:

@@ -100,7 +100,7 @@ class ScriptPlayer:
                 )
             case [name, *words]:
                 self.act(self.client(name), words)
-        return [f"# {note}" for note in self.driver.notes[before:]] + self.news()
+        return [f"# {note}" for note in self.driver.notes[before:]] + self.responses_since()
 
     def act(self, client: ScriptedClient, words: list[str]) -> None:
         """One step of a client."""
@@ -115,7 +115,7 @@ class ScriptPlayer:
                         return
                     ticket, answer = self.driver.responses.pop()
                     del self.waiting[ticket]
-                    client.hear_join(answer)
+                    client.apply_join(answer)
                     self.name(client.member_id, client.name)
                 self.ask(client.name, client.joining(), client.version)
             case ["starts", "again"]:
@@ -183,7 +183,7 @@ class ScriptPlayer:
         ticket = self.driver.ask(request, version, name)
         self.waiting[ticket] = name
 
-    def news(self) -> list[str]:
+    def responses_since(self) -> list[str]:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
         group = self.driver.group
@@ -195,7 +195,7 @@ class ScriptPlayer:
             name = self.waiting.pop(ticket)
             client = self.client(name)
             if isinstance(answer, JoinGroupResponse):
-                client.hear_join(answer)
+                client.apply_join(answer)
                 self.name(client.member_id, name)
             lines.append(f"{name}: {self.words(answer)}")
         self.driver.responses.clear()

@@ -9,16 +9,16 @@ import pytest
 
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
-from apportion.wire.records import groups as kept
+from apportion.wire.records import groups as group_records
 from apportion.wire.records.groups import RecordTopicPartitions
-from tests.coord.shard_driver import ShardDriver, member_metadata, picture, recovered, topic_id
+from tests.coord.shard_driver import ShardDriver, member_metadata, recovered, state_of, topic_id
 
 MEMBER = CoordinatorRecord(
-    kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), member_metadata()
+    group_records.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), member_metadata()
 )
-HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
-TARGET_KEY = kept.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="a")
-ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
+HOLD_KEY = group_records.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
+TARGET_KEY = group_records.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="a")
+ASSIGNMENT_KEY = group_records.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
 
 
 def hold(
@@ -27,7 +27,7 @@ def hold(
     """The record of what member a has, at that epoch."""
     return CoordinatorRecord(
         HOLD_KEY,
-        kept.ConsumerGroupCurrentMemberAssignmentValue(
+        group_records.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch - 1,
             state=int(MemberState.STABLE),
@@ -50,7 +50,7 @@ def group_of(
     *log: CoordinatorRecord,
 ) -> dict[str, Any]:
     """The picture of the group that this log leaves."""
-    result: dict[str, Any] = picture(recovered(log, ShardDriver().shard))["groups"]["g"]
+    result: dict[str, Any] = state_of(recovered(log, ShardDriver().shard))["groups"]["g"]
     return result
 
 
@@ -113,11 +113,14 @@ def test_targets_that_were_taken_back_are_no_targets() -> None:
     log = [
         MEMBER,
         CoordinatorRecord(
-            ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)
+            ASSIGNMENT_KEY,
+            group_records.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7),
         ),
         CoordinatorRecord(
             TARGET_KEY,
-            kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),)),
+            group_records.ConsumerGroupTargetAssignmentMemberValue(
+                topic_partitions=(some("foo", (1, 2)),)
+            ),
         ),
     ]
     before, after = (
@@ -139,10 +142,10 @@ def test_a_tombstone_of_what_is_not_there_makes_no_group() -> None:
         HOLD_KEY,
         TARGET_KEY,
         ASSIGNMENT_KEY,
-        kept.ConsumerGroupMetadataKey(group_id="g"),
+        group_records.ConsumerGroupMetadataKey(group_id="g"),
     ]
     log = [CoordinatorRecord(key, None) for key in keys]
-    assert picture(recovered(log, ShardDriver().shard)) == {"groups": {}, "offsets": {}}
+    assert state_of(recovered(log, ShardDriver().shard)) == {"groups": {}, "offsets": {}}
 
 
 def test_a_member_that_says_other_things_is_counted_for_those_alone() -> None:
@@ -163,11 +166,13 @@ def test_a_member_that_says_other_things_is_counted_for_those_alone() -> None:
 
 
 def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks() -> None:
-    spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
+    spoken = tuple(
+        group_records.ClassicProtocol(name=name) for name in ("range", "sticky", "range")
+    )
     classic = CoordinatorRecord(
         MEMBER.key,
         member_metadata(
-            classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)
+            classic_member_metadata=group_records.ClassicMemberMetadata(supported_protocols=spoken)
         ),
     )
     facts = ("speakers", "classics")
@@ -178,7 +183,7 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks() -> 
 
 def test_an_instance_that_another_member_has_taken_stays_with_it() -> None:
     takes = CoordinatorRecord(
-        kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"),
+        group_records.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"),
         member_metadata(instance_id="i"),
     )
     had = CoordinatorRecord(MEMBER.key, member_metadata(instance_id="i"))

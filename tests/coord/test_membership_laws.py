@@ -25,7 +25,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.coord.shard_driver import ShardDriver, picture, recovered, through_bytes, topic_id
+from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes, topic_id
 
 SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
@@ -232,10 +232,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @invariant()
     def replay_equals_live(self) -> None:
         log, shard = self.driver.log, self.driver.shard
-        live = picture(shard)
-        assert picture(recovered(through_bytes(log), shard)) == live
+        live = state_of(shard)
+        assert state_of(recovered(through_bytes(log), shard)) == live
         for drops_tombstones in (True, False):
-            assert picture(recovered(compact(log, len(log), drops_tombstones), shard)) == live
+            assert state_of(recovered(compact(log, len(log), drops_tombstones), shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
@@ -305,18 +305,18 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             self.driver.advance(SESSION_MS // 3)
             for client in list(self.clients.values()) * 4:
                 self.say(client)
-        seated = [client for client in self.clients.values() if client.epoch > 0]
+        join_and_sync = [client for client in self.clients.values() if client.epoch > 0]
         group = self.driver.shard.ledger.groups["g"]
         assert group.state_name() == "Stable"
         wanted = {
             (topic.id, partition)
             for topic in self.topics()
-            if any(topic.name in client.topic_names for client in seated)
+            if any(topic.name in client.topic_names for client in join_and_sync)
             for partition in range(topic.partitions)
         }
-        assert {unit for client in seated for unit in client.owned} == wanted
+        assert {unit for client in join_and_sync for unit in client.owned} == wanted
         written = len(self.driver.log)
-        for client in seated:
+        for client in join_and_sync:
             self.say(client)
         assert len(self.driver.log) == written
 

@@ -28,7 +28,7 @@ from tests.coord.mixed_shard_driver import (
     ConsumerClient,
     MixedShardDriver,
 )
-from tests.coord.shard_driver import picture, recovered, through_bytes, topic_id
+from tests.coord.shard_driver import recovered, state_of, through_bytes, topic_id
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
@@ -190,8 +190,8 @@ class MixedGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def replay_equals_live(self) -> None:
-        live = picture(self.driver.shard)
-        assert picture(recovered(through_bytes(self.driver.log), self.driver.shard)) == live
+        live = state_of(self.driver.shard)
+        assert state_of(recovered(through_bytes(self.driver.log), self.driver.shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
@@ -256,22 +256,22 @@ class MixedGroupMachine(RuleBasedStateMachine):
             return
         group = self.driver.group()
         policy = self.driver.settings.group_consumer_migration_policy
-        seated = [client for client in self.clients if self.is_seated(client)]
+        join_and_sync = [client for client in self.clients if self.is_seated(client)]
         if policy == "bidirectional":
-            assert seated == self.clients
-            has_consumer = any(not client.is_classic for client in seated)
+            assert join_and_sync == self.clients
+            has_consumer = any(not client.is_classic for client in join_and_sync)
             assert isinstance(group, ConsumerGroup) == has_consumer
         wanted = {
             (topic, index)
-            for client in seated
+            for client in join_and_sync
             for topic in client.topic_names
             for index in range(self.sizes[topic])
         }
-        assert {partition for client in seated for partition in client.owned} == wanted
+        assert {partition for client in join_and_sync for partition in client.owned} == wanted
         assert group is not None
         assert group.state_name() == "Stable"
         written = len(self.driver.log)
-        for client in seated:
+        for client in join_and_sync:
             client.act()
         assert len(self.driver.log) == written
 

@@ -36,8 +36,8 @@ from apportion.wire.records.groups import OffsetCommitValue
 from tests.coord.shard_driver import (
     ShardDriver,
     compacted,
-    picture,
     recovered,
+    state_of,
     through_bytes,
     topic_id,
     topics,
@@ -162,7 +162,7 @@ def test_an_explicit_retention_is_kept_across_a_crash() -> None:
     driver.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=60_000)
     value = OffsetCommitValue(offset=5, commit_timestamp=1_000_000, expire_timestamp=1_060_000)
     assert driver.log[-1].value == value
-    assert picture(recovered(through_bytes(driver.log), driver.shard)) == picture(driver.shard)
+    assert state_of(recovered(through_bytes(driver.log), driver.shard)) == state_of(driver.shard)
 
 
 def test_a_retention_without_end_ends_at_the_last_moment() -> None:
@@ -324,11 +324,11 @@ def test_offsets_survive_a_crash_and_a_compaction() -> None:
     for offset in range(3):
         driver.commit(-1, {("foo", 0): offset, ("bar", 0): offset})
     delete(driver, bar=[0])
-    live = picture(driver.shard)
+    live = state_of(driver.shard)
     assert live["offsets"]["g"].keys() == {"foo"}
     for log in (
         through_bytes(driver.log),
         compacted(driver.log, True),
         compacted(driver.log, False),
     ):
-        assert picture(recovered(log, driver.shard)) == live
+        assert state_of(recovered(log, driver.shard)) == live

@@ -28,8 +28,8 @@ from apportion.wire.records.groups import (
 from tests.coord.shard_driver import (
     ShardDriver,
     compacted,
-    picture,
     recovered,
+    state_of,
     through_bytes,
     topics,
 )
@@ -115,7 +115,7 @@ def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else() -> None
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), None),
     ]
-    assert picture(driver.shard) == {"groups": {}, "offsets": {}}
+    assert state_of(driver.shard) == {"groups": {}, "offsets": {}}
 
 
 def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look() -> None:
@@ -137,7 +137,7 @@ def test_a_group_without_members_stays_as_long_as_one_of_its_offsets() -> None:
     driver.advance(MINUTE_MS - EVERY_MS)
     assert (list(driver.shard.ledger.groups), kept(driver)) == (["g"], [("foo", 0)])
     driver.advance(EVERY_MS)
-    assert picture(driver.shard) == {"groups": {}, "offsets": {}}
+    assert state_of(driver.shard) == {"groups": {}, "offsets": {}}
 
 
 def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> CoordinatorRecord:
@@ -246,7 +246,7 @@ def test_a_start_looks_after_a_whole_interval() -> None:
 
 
 partitions = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
-deeds = st.one_of(
+any_step = st.one_of(
     st.tuples(st.just("commit"), st.sampled_from("gh"), partitions),
     st.tuples(st.just("lease"), st.sampled_from("gh"), partitions),
     st.tuples(
@@ -327,7 +327,7 @@ class RetentionModel:
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(deeds, min_size=5, max_size=40))
+@given(st.lists(any_step, min_size=5, max_size=40))
 def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
     steps: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
 ) -> None:
@@ -335,12 +335,14 @@ def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
     for step in steps:
         machine.act(*step)
         driver = machine.driver
-        assert picture(driver.shard) == picture(recovered(through_bytes(driver.log), driver.shard))
+        assert state_of(driver.shard) == state_of(
+            recovered(through_bytes(driver.log), driver.shard)
+        )
         for keep_tombstones in (True, False):
-            assert picture(driver.shard) == picture(
+            assert state_of(driver.shard) == state_of(
                 recovered(compacted(driver.log, keep_tombstones), driver.shard)
             )
     for group in "gh":
         machine.act("leave", group, None)
     machine.pass_time(MINUTE_MS + 2 * EVERY_MS)
-    assert picture(machine.driver.shard) == {"groups": {}, "offsets": {}}
+    assert state_of(machine.driver.shard) == {"groups": {}, "offsets": {}}

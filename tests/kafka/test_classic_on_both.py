@@ -28,7 +28,7 @@ from tests.kafka.differential.classic_steps import (
 )
 from tests.kafka.differential.compare import make_pool, side_by_side
 from tests.kafka.differential.plain_values import Plain
-from tests.kafka.differential.side import Belief, Side
+from tests.kafka.differential.side import MemberView, Side
 from tests.kafka.differential.steps import Fetch, Step
 
 ALIKE: dict[str, Any] = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
@@ -43,8 +43,8 @@ BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
 
 
-Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], Belief]]]
-"""What each side knows of members: their ids, their labels and their beliefs."""
+Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], MemberView]]]
+"""What each side knows of members: their ids, their labels and their views."""
 Restarted = tuple[tuple[Side, Side], dict[Any, Known]]
 """Both brokers after a start, and what each knew before, by script or group."""
 
@@ -249,13 +249,13 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         for seed in range(30):
             author = ClassicScript(seed, "restart")
             if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
-                known[author] = [(side.ids, side.labels, side.beliefs) for side in sides]
+                known[author] = [(side.ids, side.labels, side.views) for side in sides]
         for side in sides:
             side.begin()
         assemble(sides, CROWDED, ((RANGE,),) * 4)
         for letter in "bcda":
             exchange(sides, Sync(CROWDED, letter, 2, version=2))
-        known[CROWDED] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        known[CROWDED] = [(side.ids, side.labels, side.views) for side in sides]
         for side in sides:
             side.begin()
         assemble(sides, DIED, ((RANGE,),) * 2)
@@ -264,7 +264,7 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         exchange(sides, joining(DIED, "c"))
         exchange(sides, joining(DIED, "b"))
         exchange(sides, joining(DIED, "a"))
-        known[DIED] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        known[DIED] = [(side.ids, side.labels, side.views) for side in sides]
         kafka.kill()
         broker.close()
         properties = directory / "kafka" / "server.properties"
@@ -343,9 +343,9 @@ def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
 
 def remember(sides: tuple[Side, Side], remembered: Known) -> None:
     """The sides know these members."""
-    for side, ids_and_beliefs in zip(sides, remembered, strict=True):
+    for side, ids_and_views in zip(sides, remembered, strict=True):
         side.hang_up()
-        side.ids, side.labels, side.beliefs = ids_and_beliefs
+        side.ids, side.labels, side.views = ids_and_views
 
 
 def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(

@@ -325,10 +325,10 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(
         for side in sides:
             side.prepare()
         make_pool(*sides)
-        beliefs = {}
+        views = {}
         for seed in (seed for seed in range(60) if seed % 4 < 3):
             assert play(seed, 20, "restart", *sides, INTENDED).disagreements == []
-            beliefs[f"group-{seed}-restart"] = [side.beliefs for side in sides]
+            views[f"group-{seed}-restart"] = [side.views for side in sides]
         kafka.kill()
         broker.close()
         kafka.start()
@@ -337,8 +337,8 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(
             for side in sides:
                 side.close()
                 side.prepare()
-            for group, believed in beliefs.items():
-                sides[0].beliefs, sides[1].beliefs = believed
+            for group, known_views in views.items():
+                sides[0].views, sides[1].views = known_views
                 go_on(sides, group)
             for side in sides:
                 side.close()
@@ -348,9 +348,9 @@ def go_on(sides: tuple[Side, Side], group: str) -> None:
     """The group is what it was on both brokers, and its members go on alike."""
     both(sides, Describe((group,)))
     both(sides, Fetch(group, version=8))
-    for (where, letter), belief in sorted(sides[1].beliefs.items()):
+    for (where, letter), view in sorted(sides[1].views.items()):
         if where == group:
-            both(sides, Beat(group, letter, belief.epoch, owned=TOLD, instance=belief.instance))
+            both(sides, Beat(group, letter, view.epoch, owned=TOLD, instance=view.instance))
     both(sides, Describe((group,)))
 
 
@@ -379,6 +379,6 @@ def until(sides: tuple[Side, Side], group: str, members: set[str], beating: Any 
         while not is_so(side.play(Describe((group,)))[group]):
             assert time.monotonic() < give_up, (side.name, members)
             for each in sides if beating else ():
-                belief = each.beliefs[group, beating]
-                each.play(Beat(group, beating, belief.epoch, owned=TOLD))
+                view = each.views[group, beating]
+                each.play(Beat(group, beating, view.epoch, owned=TOLD))
             time.sleep(0.2)  # sessions are real time on a foreign broker

@@ -232,7 +232,7 @@ def test_the_last_consumer_comes_back_as_a_classic_member(
 
 def both_epochs(sides: tuple[Side, Side], group: str, letter: str) -> int:
     """The epoch that the member believes in, on both brokers."""
-    epochs = [side.beliefs[group, letter].epoch for side in sides]
+    epochs = [side.views[group, letter].epoch for side in sides]
     assert epochs[0] == epochs[1]
     return epochs[0]
 

@@ -115,10 +115,10 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(
 ) -> None:
     total: Counter[str] = Counter()
     for random, application, policy in histories(alike=alike):
-        crew = application.crew()
+        clients = application.clients()
         ours, theirs = (
-            TASK_ASSIGNORS[name](application.tasks, crew, policy),
-            java.assign(name, application.tasks, crew, policy),
+            TASK_ASSIGNORS[name](application.tasks, clients, policy),
+            java.assign(name, application.tasks, clients, policy),
         )
         evenness = [
             unevenness(np.bincount(each.active, minlength=len(application.names)), application)

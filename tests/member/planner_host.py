@@ -122,7 +122,7 @@ class PlannerHost:
         self.subscribed: tuple[str, ...] = ("t",)
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
-        self.obstacles: dict[int, Refused | NobodyAnswered] = {}
+        self.obstacles: dict[int, Refused | NoResponse] = {}
         self.drops_answers = drops_answers
 
     def sees(self, **fields: Any) -> None:
@@ -207,11 +207,11 @@ class PlannerHost:
         raise AssertionError(ask)
 
 
-class NobodyAnswered(Exception):
+class NoResponse(Exception):
     """The driver's own: no connection."""
 
 
-def batches(
+def make_planner(
     otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
 ) -> BatchPlanner:
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
@@ -220,5 +220,5 @@ def batches(
 def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
     """A member that has planned its first batch over these partitions; with it that batch."""
     host.sees(target=held(*partitions))
-    mine = batches()
-    return mine, host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    return planner, host.attempt(planner.plan_next(BEGUN, None))

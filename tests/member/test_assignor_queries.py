@@ -51,7 +51,7 @@ from tests.member.classic_messages import (
 )
 
 
-class Asking(Assignor):
+class QueryingAssignor(Assignor):
     """Gives everything to the member that the cluster names; where nobody names one, nothing."""
 
     name = "asking"
@@ -75,7 +75,7 @@ class Asking(Assignor):
         }
 
 
-def leads(assignor: "Asking | Insisting") -> Any:
+def leads(assignor: "QueryingAssignor | RepeatingAssignor") -> Any:
     """A member that leads a generation of one and has looked up its topics; the actions of that."""
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
@@ -93,7 +93,7 @@ def plan_of(action: Any) -> SyncGroupRequest:
 
 
 def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out() -> None:
-    member, asked = leads(Asking())
+    member, asked = leads(QueryingAssignor())
     assert asked == [QueryCluster(4, "who?")]
     assert member.view().state is MembershipState.SYNCING
     assert member.step(QueryAnswered(4, "m"), at(5)) == [QueryCluster(5, "make u")]
@@ -102,7 +102,7 @@ def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out() -> Non
 
 
 def test_an_assignor_that_could_ask_may_answer_at_once() -> None:
-    member = eager(assignors=(Asking(),))
+    member = eager(assignors=(QueryingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(
@@ -113,14 +113,14 @@ def test_an_assignor_that_could_ask_may_answer_at_once() -> None:
 
 
 def test_a_question_without_an_answer_is_thrown_into_the_assignor() -> None:
-    member, _ = leads(Asking())
+    member, _ = leads(QueryingAssignor())
     warning, send = member.step(Unanswered(4, "no broker"), at(5))
     assert plan_of(send) == syncs(1, ("m", ()), name="asking", user_data=b"no broker")
     assert warning == Note("warning", "member m cannot look up its topics: no broker")
 
 
 def test_a_question_that_is_refused_for_good_is_thrown_as_refused() -> None:
-    member, _ = leads(Asking())
+    member, _ = leads(QueryingAssignor())
     failed = next(
         each
         for each in member.step(Unanswered(4, "not here", Code.POLICY_VIOLATION), at(5))
@@ -129,7 +129,7 @@ def test_a_question_that_is_refused_for_good_is_thrown_as_refused() -> None:
     assert (failed.code, failed.why) == (Code.POLICY_VIOLATION, "not here")
 
 
-class Insisting(Assignor):
+class RepeatingAssignor(Assignor):
     """Asks until it is answered."""
 
     name = "insisting"
@@ -146,7 +146,7 @@ class Insisting(Assignor):
 
 
 def test_a_question_that_is_asked_again_waits_a_while() -> None:
-    member, _ = leads(Insisting())
+    member, _ = leads(RepeatingAssignor())
     assert member.step(Unanswered(4, "no broker"), at(5)) == [
         Note("warning", "member m cannot look up its topics: no broker")
     ]
@@ -156,14 +156,14 @@ def test_a_question_that_is_asked_again_waits_a_while() -> None:
 
 
 def test_heartbeats_go_on_while_a_question_is_open() -> None:
-    member, _ = leads(Asking())
+    member, _ = leads(QueryingAssignor())
     assert [type(each.request).__name__ for each in member.step(Tick(), at(3_000))] == [
         "HeartbeatRequest"
     ]
 
 
 def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing() -> None:
-    member, _ = leads(Asking())
+    member, _ = leads(QueryingAssignor())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_000))
     member.step(
@@ -174,7 +174,7 @@ def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing() 
 
 
 def test_nonsense_after_a_question_is_refused_as_without_one() -> None:
-    member, _ = leads(Asking())
+    member, _ = leads(QueryingAssignor())
     failed = next(
         each
         for each in member.step(QueryAnswered(4, "nonsense"), at(5))
@@ -183,7 +183,7 @@ def test_nonsense_after_a_question_is_refused_as_without_one() -> None:
     assert "stranger" in failed.why
 
 
-class Coming(Assignor):
+class FollowUpAssignor(Assignor):
     """Wants its members to come again at a time of the wall clock."""
 
     name = "coming"
@@ -204,13 +204,13 @@ class Coming(Assignor):
 
 
 def test_a_member_joins_again_at_once_when_its_assignor_says_so() -> None:
-    member = eager(assignors=(Coming(0),))
+    member = eager(assignors=(FollowUpAssignor(0),))
     in_group(member, name="coming")
     assert member.view().state is MembershipState.JOINING
 
 
 def test_a_member_joins_again_at_the_time_that_its_assignor_named() -> None:
-    member = in_group(eager(assignors=(Coming(at(2_500).wall_ms),)), 0, name="coming")
+    member = in_group(eager(assignors=(FollowUpAssignor(at(2_500).wall_ms),)), 0, name="coming")
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
     (send,) = member.step(Tick(), at(2_500))
     assert send == SendToCoordinator(
@@ -219,7 +219,7 @@ def test_a_member_joins_again_at_the_time_that_its_assignor_named() -> None:
 
 
 def test_what_an_assignor_refuses_is_why_its_member_fails() -> None:
-    member = eager(assignors=(Coming(-1),))
+    member = eager(assignors=(FollowUpAssignor(-1),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, name="coming")), at(0))
@@ -235,7 +235,10 @@ def test_an_owner_can_have_its_member_join_again() -> None:
 
 def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has() -> None:
     member = in_group(
-        eager(assignors=(Coming(10**15),), revokes_before_rejoin=True), 0, 1, name="coming"
+        eager(assignors=(FollowUpAssignor(10**15),), revokes_before_rejoin=True),
+        0,
+        1,
+        name="coming",
     )
     member.step(Rejoin("news"), at(10))
     member.step(Answered(6, joined(2, name="coming")), at(20))
@@ -248,7 +251,7 @@ def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has() -> None:
     )
 
 
-class Parting(Assignor):
+class FailingAssignor(Assignor):
     """Ends its member in its second generation, whatever was given."""
 
     name = "parting"
@@ -262,7 +265,7 @@ class Parting(Assignor):
 
 
 def test_a_member_failed_by_its_assignor_ends_once_its_owner_has_revoked() -> None:
-    member = in_group(eager(assignors=(Parting(),)), 0, name="parting")
+    member = in_group(eager(assignors=(FailingAssignor(),)), 0, name="parting")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="parting")), at(3_010))
     offer = next(

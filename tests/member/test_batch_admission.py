@@ -49,20 +49,20 @@ def host() -> PlannerHost:
     return PlannerHost()
 
 
-def batches() -> BatchPlanner:
+def make_planner() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(host: PlannerHost, mine: BatchPlanner, report: WriterReport = MINE) -> Any:
+def asked(host: PlannerHost, planner: BatchPlanner, report: WriterReport = MINE) -> Any:
     """The question of a new query, which its writers have answered so."""
-    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = report
     return question
 
 
-def waits(host: PlannerHost, mine: BatchPlanner, question: Span) -> None:
+def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
     with pytest.raises(NotReady, match="have not reported which sink they write to"):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     assert host.joins == 0
 
 
@@ -70,51 +70,51 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
     host: PlannerHost,
 ) -> None:
     host.members = ("another",)
-    mine = batches()
-    question = asked(host, mine)
-    waits(host, mine, question)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
     host.offsets = {P1: 0}
     host.sees(target=held(P0))
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
     assert ListMembers() not in host.asked
 
 
 def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
     host.members = ("another",)
-    mine = batches()
-    question = asked(host, mine)
-    waits(host, mine, question)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
     host.members = ()
     host.sees(target=held(P0))
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
 def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
     host: PlannerHost,
 ) -> None:
     host.members = ("another",)
-    mine = batches()
-    question = asked(host, mine)
-    waits(host, mine, question)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
     host.now_ms += SESSION_MS + GRACE_MS
-    waits(host, mine, question)
+    waits(host, planner, question)
     host.now_ms += 1
     with pytest.raises(
         AnotherSink,
         match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
     ):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
 
 
 def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
     host.members = ("lost",)
-    mine = batches()
-    question = asked(host, mine)
-    waits(host, mine, question)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
     host.now_ms += SESSION_MS + GRACE_MS + 1
     host.members = ("another",)
-    waits(host, mine, question)
+    waits(host, planner, question)
 
 
 @pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
@@ -122,21 +122,21 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(host: PlannerHost, proo
     host.members = ("another",)
     host.subscribed = () if proof == "no topic" else ("t",)
     host.sees(target=held() if proof == "no topic" else held(P0))
-    mine = batches()
+    planner = make_planner()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
-    question = host.attempt(mine.plan_next(before, None))
+    question = host.attempt(planner.plan_next(before, None))
     host.report = (
         NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
     )
-    assert host.attempt(mine.plan_next(question, None)).question_number == 0
+    assert host.attempt(planner.plan_next(question, None)).question_number == 0
     assert ListMembers() not in host.asked
 
 
 def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    question = asked(host, mine)
+    planner = make_planner()
+    question = asked(host, planner)
     host.sees(target=held(P0))
 
     def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
@@ -149,7 +149,7 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
     with pytest.raises(
         AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
     ):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
@@ -157,18 +157,18 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
-    mine = batches()
-    question = asked(host, mine)
+    planner = make_planner()
+    question = asked(host, planner)
     host.sees(target=held(P0, P1))
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
     assert host.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
 def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    question = asked(host, mine, NO_REPORT)
+    planner = make_planner()
+    question = asked(host, planner, NO_REPORT)
     host.sees(target=held(P0))
 
     def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
@@ -178,21 +178,21 @@ def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_u
 
     host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_a_query_without_a_sink_looks_for_claims_exactly_when_the_group_changed(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    question = asked(host, mine, NO_REPORT)
+    planner = make_planner()
+    question = asked(host, planner, NO_REPORT)
     host.sees(target=held(P0))
-    batch = host.attempt(mine.plan_next(question, None))
+    batch = host.attempt(planner.plan_next(question, None))
     host.offsets[P1], host.metadata[P1] = 0, OTHERS
-    assert host.attempt(mine.plan_next(batch, None)) is batch
+    assert host.attempt(planner.plan_next(batch, None)) is batch
     assert not [ask for ask in host.asked if isinstance(ask, FetchCommitted | StartMembership)]
     host.sees(epoch=4, owned=held(P0))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(mine.plan_next(batch, None))
+        host.attempt(planner.plan_next(batch, None))
     assert not [ask for ask in host.asked if isinstance(ask, CommitOffsets)]

@@ -30,10 +30,10 @@ from tests.member.planner_host import (
     ID,
     OTHER_ID,
     P0,
-    NobodyAnswered,
+    NoResponse,
     PlannerHost,
-    batches,
     held,
+    make_planner,
     read,
     working,
 )
@@ -51,11 +51,11 @@ GONE = (
 
 
 def test_a_deleted_topic_is_data_loss(host: PlannerHost) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.topics = Topics()
     host.sees(target=held())
     with pytest.raises(DataLoss) as loss:
-        host.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
@@ -63,12 +63,12 @@ def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_star
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0))
-    mine = batches(LATEST, fail_on_data_loss=False)
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner(LATEST, fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
     new = TopicIdPartition("t", OTHER_ID, 0)
     host.topics, host.starts, host.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
     host.sees(target=held(new))
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {new: (0, 5)})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {new: (0, 5)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(new)),
@@ -90,12 +90,12 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     host.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
     host.starts[other], host.ends[other] = 0, 20
     host.sees(target=held(P0, other))
-    mine = batches(topics=("t", "u"), fail_on_data_loss=False)
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.topics = host.topics.without("t")
-    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
-    with pytest.raises(NobodyAnswered):
-        host.attempt(mine.plan_next(first, None))
+    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NoResponse()}
+    with pytest.raises(NoResponse):
+        host.attempt(planner.plan_next(first, None))
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
@@ -104,24 +104,24 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
         CommitOffsets({other: 20}, 1, CLAIM),
         ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
-    assert mine.ownership == BatchOwnership(1, {other: None})
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
+    assert planner.ownership == BatchOwnership(1, {other: None})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {other: (20, 20)})
 
 
 def test_offsets_deleted_unread_are_data_loss(host: PlannerHost) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.starts[P0], host.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
-        host.attempt(mine.plan_next(first, None))
-    assert mine.ownership == BatchOwnership(1, {P0: None})
+        host.attempt(planner.plan_next(first, None))
+    assert planner.ownership == BatchOwnership(1, {P0: None})
 
 
 def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0))
-    mine = batches(fail_on_data_loss=False)
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner(fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
     def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
@@ -129,7 +129,7 @@ def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
 
     host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(NotReady, match="the group does not know yet that topic t was deleted"):
-        host.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
     assert host.asked[-1] == Note(
         "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"
     )

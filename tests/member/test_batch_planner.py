@@ -39,10 +39,10 @@ from tests.member.planner_host import (
     P1,
     P2,
     SESSION_MS,
-    NobodyAnswered,
+    NoResponse,
     PlannerHost,
-    batches,
     held,
+    make_planner,
     read,
     working,
 )
@@ -64,8 +64,8 @@ def large() -> int:
 def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> None:
     host.sees(target=held(P0, P1))
     host.starts[P1] = 4
-    mine = batches()
-    assert host.attempt(mine.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
+    planner = make_planner()
+    assert host.attempt(planner.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
     assert host.asked == [
         *ENTRY,
         ReadMembership(),
@@ -79,7 +79,7 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
         LogEndOffsets((P0, P1)),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
-    assert (mine.ownership, mine.planned_incarnation, mine.ends) == (
+    assert (planner.ownership, planner.planned_incarnation, planner.ends) == (
         BatchOwnership(1, {P0: None, P1: None}),
         1,
         {P0: 10, P1: 10},
@@ -89,10 +89,10 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
 def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.offsets[P0] = 3
     host.ends[P0] = 12
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 12)})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 12)})
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
@@ -104,9 +104,9 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
 
 def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
     host.sees(incarnation=large())
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.sees(incarnation=large())
-    assert host.attempt(mine.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first, None)) is first
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
@@ -117,9 +117,9 @@ def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
 
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(host: PlannerHost) -> None:
-    mine, first = working(host, P0)
-    assert host.attempt(mine.plan_next(first, None)) is first
-    assert host.attempt(mine.plan_next(first, None)) is first
+    planner, first = working(host, P0)
+    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first, None)) is first
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0)),
@@ -134,7 +134,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
     host.sees(target=held(*ALL), owned=held(*ALL), state=MembershipState.STABLE)
     host.offsets = {P0: 30, P1: 4, P2: 7}
     host.ends = dict.fromkeys(ALL, 50)
-    restarted = batches()
+    restarted = make_planner()
     assert host.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
         "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
     )
@@ -155,9 +155,9 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
 def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0, P1)
+    planner, first = working(host, P0, P1)
     host.sees(target=held(P0), state=MembershipState.RECONCILING)
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10)})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 10)})
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
@@ -167,19 +167,19 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
         LogStartOffsets((P0,)),
         LogEndOffsets((P0,)),
     ]
-    assert mine.ownership == BatchOwnership(1, {P0: None})
+    assert planner.ownership == BatchOwnership(1, {P0: None})
 
 
 def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0, P1)
+    planner, first = working(host, P0, P1)
     host.sees(target=held(P0), state=MembershipState.RECONCILING)
     host.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
-        host.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
     assert host.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
-    assert (mine.ownership, host.view.owned) == (
+    assert (planner.ownership, host.view.owned) == (
         BatchOwnership(1, {P0: None, P1: None}),
         held(P0, P1),
     )
@@ -188,23 +188,23 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(
 def test_a_partition_that_went_and_came_back_starts_from_the_group_again(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0, P1)
+    planner, first = working(host, P0, P1)
     host.sees(target=held(P0))
-    second = host.attempt(mine.plan_next(first, None))
+    second = host.attempt(planner.plan_next(first, None))
     host.offsets[P1] = 25  # another member read on
     host.ends[P1] = 30
     host.sees(target=held(P0, P1))
-    assert host.attempt(mine.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
+    assert host.attempt(planner.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
     assert FetchCommitted(ALL, 1) in host.asked
 
 
 def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.sees(target=held(P0, P1))
-    host.attempt(mine.plan_next(first, 5))
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
+    host.attempt(planner.plan_next(first, 5))
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -218,10 +218,10 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
 def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_changes(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0, P1)
+    planner, first = working(host, P0, P1)
     host.sees(target=held(P0))
     changed = replace(host.view, target=held(P0, P1))
-    asking = mine.plan_next(first, None)
+    asking = planner.plan_next(first, None)
     assert next(asking) == ReadWriterReport(first)
     assert [
         asking.send(NO_REPORT),
@@ -236,9 +236,9 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
     ]
     with pytest.raises(NotReady, match="has changed this member's assignment"):
         asking.send(changed)
-    assert mine.ownership == BatchOwnership(1, {P0: None})
+    assert planner.ownership == BatchOwnership(1, {P0: None})
     host.view = changed
-    host.attempt(mine.plan_next(first, None))
+    host.attempt(planner.plan_next(first, None))
     assert FetchCommitted(ALL, 1) in host.asked
 
 
@@ -266,13 +266,13 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
 def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
     host: PlannerHost, fields: dict[str, int | None], now_ms: int, why: str
 ) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.sees(state=MembershipState.STABLE)
     host.now_ms = now_ms
     host.sees(**fields)
     with pytest.raises(NotReady) as refusal:
-        host.attempt(mine.plan_next(first, None))
-    assert (str(refusal.value), host.asked, mine.ownership) == (
+        host.attempt(planner.plan_next(first, None))
+    assert (str(refusal.value), host.asked, planner.ownership) == (
         why,
         [ReadMembership()],
         BatchOwnership(1, {P0: None}),
@@ -280,9 +280,9 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
 
 
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(host: PlannerHost) -> None:
-    mine, first = working(host, P0)
+    planner, first = working(host, P0)
     host.now_ms = 1_000 + SESSION_MS
-    assert host.attempt(mine.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first, None)) is first
 
 
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
@@ -290,18 +290,18 @@ def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
 ) -> None:
     host.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
-        host.attempt(batches().plan_next(BEGUN, None))
+        host.attempt(make_planner().plan_next(BEGUN, None))
     assert host.asked == [*ENTRY, ReadMembership()]
 
 
 def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets(
     host: PlannerHost,
 ) -> None:
-    mine, first = working(host, P0, P1)
+    planner, first = working(host, P0, P1)
     host.offsets = {P0: 17, P1: 10}
     host.ends = {P0: 20, P1: 20}
     host.sees(incarnation=2, target=held(P0, P1), owned=())
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -311,18 +311,18 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
         LogStartOffsets((P0, P1)),
         LogEndOffsets((P0, P1)),
     ]
-    assert (mine.ownership, mine.planned_incarnation) == (
+    assert (planner.ownership, planner.planned_incarnation) == (
         BatchOwnership(2, {P0: None, P1: None}),
         2,
     )
 
 
 def test_a_new_life_says_again_what_the_old_one_had_committed(host: PlannerHost) -> None:
-    mine, first = working(host, P0)
-    second = host.attempt(mine.plan_next(first, None))
+    planner, first = working(host, P0)
+    second = host.attempt(planner.plan_next(first, None))
     host.offsets = {}  # say, the group was deleted
     host.sees(incarnation=2, owned=())
-    assert host.attempt(mine.plan_next(second, None)) is second
+    assert host.attempt(planner.plan_next(second, None)) is second
     assert CommitOffsets({P0: 10}, 2, CLAIM) in host.asked
 
 
@@ -330,8 +330,8 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
     host: PlannerHost,
 ) -> None:
     host.topics = Topics()
-    mine = batches(LATEST)
-    assert host.attempt(mine.plan_next(BEGUN, None)) is BEGUN
+    planner = make_planner(LATEST)
+    assert host.attempt(planner.plan_next(BEGUN, None)) is BEGUN
     assert host.asked == [
         SubscribedTopics(),
         StartMembership(),
@@ -345,32 +345,32 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
     ]
     host.topics = Topics([Topic("t", ID, 3)])
     host.sees(target=held(P0))
-    assert host.attempt(mine.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
-@pytest.mark.parametrize("obstacle", [NobodyAnswered(), Refused(Code.NOT_COORDINATOR)])
+@pytest.mark.parametrize("obstacle", [NoResponse(), Refused(Code.NOT_COORDINATOR)])
 def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
-    obstacle: Refused | NobodyAnswered, drops_answers: bool
+    obstacle: Refused | NoResponse, drops_answers: bool
 ) -> None:
     def taken_over(cut: int | None = None) -> tuple[Any, ...]:
         """A first batch, then one in which a partition goes and another comes; the second is cut
         off at the question `cut`.
         """
         host = PlannerHost(drops_answers=drops_answers)
-        mine, first = working(host, P0, P1)
+        planner, first = working(host, P0, P1)
         host.ends = dict.fromkeys(ALL, 30)
         host.offsets[P2] = 7
         host.sees(target=held(P1, P2))
         if cut is not None:
             host.obstacles = {cut: obstacle}
             with pytest.raises(type(obstacle)):
-                host.attempt(mine.plan_next(first, None))
-        second = host.attempt(mine.plan_next(first, None))
+                host.attempt(planner.plan_next(first, None))
+        second = host.attempt(planner.plan_next(first, None))
         return (
             second,
-            mine.ownership,
-            mine.planned_incarnation,
+            planner.ownership,
+            planner.planned_incarnation,
             host.offsets,
             host.view,
             len(host.asked),

@@ -44,7 +44,7 @@ def host() -> PlannerHost:
     return PlannerHost()
 
 
-def batches(
+def make_planner(
     otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
 ) -> BatchPlanner:
     return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
@@ -61,7 +61,7 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
     host.sees(target=held(P0))
     host.stood = described(P0, P1, given=(P0,))
-    restarted = batches()
+    restarted = make_planner()
     with pytest.raises(AssignmentIncomplete):
         host.attempt(restarted.plan_next(previous, None))
     assert host.asked[-2:] == [ReadMembership(), DescribeAssignment()]
@@ -80,16 +80,16 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
 
 def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: PlannerHost) -> None:
     host.sees(target=held(P0), owned=held(P0))
-    mine = batches()
+    planner = make_planner()
     host.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
-        host.attempt(mine.require_full_assignment(1_001))
-    assert (host.attempt(mine.require_full_assignment(1_000)), host.asked) == (
+        host.attempt(planner.require_full_assignment(1_001))
+    assert (host.attempt(planner.require_full_assignment(1_000)), host.asked) == (
         None,
         [ReadMembership()],
     )
     host.stood = described(P0)
-    assert (host.attempt(mine.require_full_assignment(1_001)), host.asked) == (
+    assert (host.attempt(planner.require_full_assignment(1_001)), host.asked) == (
         None,
         [ReadMembership(), DescribeAssignment()],
     )
@@ -175,7 +175,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
 
 def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: PlannerHost) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
-    restarted = batches()
+    restarted = make_planner()
     host.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):
         # it waits for a slow member of its group, longer than a session

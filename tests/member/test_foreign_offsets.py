@@ -18,7 +18,7 @@ def host() -> PlannerHost:
     return PlannerHost()
 
 
-def batches() -> BatchPlanner:
+def make_planner() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
@@ -28,46 +28,48 @@ def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(
 ) -> None:
     host.ends[P1] = end
     host.sees(target=held(P0))
-    mine = batches()
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.offsets[P1], host.metadata[P1] = 5, "java consumer"
     host.sees(target=held(P0, P1))
-    doubted = host.attempt(mine.plan_next(first, None))
+    doubted = host.attempt(planner.plan_next(first, None))
     assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(unclaimed=(P1,))
     assert host.stored(P1) == OffsetAndMetadata(5, "java consumer")
     # the batch is written, and nothing is new
-    assert host.attempt(mine.plan_next(doubted, None)) is doubted
+    assert host.attempt(planner.plan_next(doubted, None)) is doubted
     assert host.stored(P1) == OffsetAndMetadata(end, CLAIM)
     host.ends[P1] = 12
-    assert host.attempt(mine.plan_next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
+    assert host.attempt(planner.plan_next(doubted, None)) == read(
+        "c", {P0: (10, 10), P1: (end, 12)}
+    )
 
 
 def test_a_foreign_commit_of_the_same_offset_on_a_former_partition_is_unclaimed(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0, P1))
-    mine = batches()
-    both = host.attempt(mine.plan_next(BEGUN, None))
-    both = host.attempt(mine.plan_next(both, None))
+    planner = make_planner()
+    both = host.attempt(planner.plan_next(BEGUN, None))
+    both = host.attempt(planner.plan_next(both, None))
     host.sees(target=held(P0))
-    one = host.attempt(mine.plan_next(both, None))
+    one = host.attempt(planner.plan_next(both, None))
     host.metadata[P1] = ""  # a foreign client has committed 10 as well
     host.sees(target=held(P0, P1))
-    doubted = host.attempt(mine.plan_next(one, None))
+    doubted = host.attempt(planner.plan_next(one, None))
     assert doubted is not None
     assert (doubted.unclaimed, host.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
-    host.attempt(mine.plan_next(doubted, None))
+    host.attempt(planner.plan_next(doubted, None))
     assert host.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
 def test_it_is_so_after_an_attempt_that_was_cut(host: PlannerHost) -> None:
     host.sees(target=held(P0, P1))
     host.offsets, host.metadata = {P1: 5}, {P1: ""}
-    mine = batches()
+    planner = make_planner()
     for cut in range(30):
         host.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         try:
-            assert host.attempt(mine.plan_next(BEGUN, None)).unclaimed == (P1,)
+            assert host.attempt(planner.plan_next(BEGUN, None)).unclaimed == (P1,)
             break
         except Refused:
             assert host.stored(P1) == OffsetAndMetadata(5, "")
@@ -84,17 +86,17 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
     host.offsets, host.metadata = {P1: offset}, {P1: ""}
     host.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
-    mine = BatchPlanner(
+    planner = BatchPlanner(
         ("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False
     )
-    assert host.attempt(mine.plan_next(previous, None)).unclaimed == ()
+    assert host.attempt(planner.plan_next(previous, None)).unclaimed == ()
     assert host.stored(P1).metadata == CLAIM
 
 
 def test_a_query_without_a_named_sink_doubts_nothing(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P1: 5}, {P1: "java consumer"}
     host.sees(target=held(P1))
-    assert host.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span(
+    assert host.attempt(make_planner().plan_next(Span("c", {}, ()), None)) == Span(
         "c", {P1: (5, 10)}, ()
     )
 
@@ -110,11 +112,11 @@ def test_an_upgrade_continues_with_fences_of_the_group_and_partitions_without_ro
         {P0: 4, P1: 7, P2: 6},
         {P0: "", P1: CLAIM if is_second else "", P2: ""},
     )
-    mine = batches()
-    asking = host.attempt(mine.plan_next(sorted_span("old", {P0: (0, 4)}), None))
+    planner = make_planner()
+    asking = host.attempt(planner.plan_next(sorted_span("old", {P0: (0, 4)}), None))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P2))
-    assert host.attempt(mine.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
+    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
     assert (host.stored(P0), host.stored(P2)) == (
         OffsetAndMetadata(4, CLAIM),
         OffsetAndMetadata(6, CLAIM),
@@ -125,8 +127,8 @@ def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
-    mine = batches()
-    asking = host.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))
+    planner = make_planner()
+    asking = host.attempt(planner.plan_next(BEGUN._replace(id="", sinks=None), None))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P2))
-    assert host.attempt(mine.plan_next(asking, None)).unclaimed == (P0, P2)
+    assert host.attempt(planner.plan_next(asking, None)).unclaimed == (P0, P2)

@@ -46,9 +46,9 @@ def process(starting: int = EARLIEST) -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(starting))
 
 
-def refused(host: PlannerHost, question: Any, mine: BatchPlanner) -> str:
+def refused(host: PlannerHost, question: Any, planner: BatchPlanner) -> str:
     with pytest.raises(AnotherSink) as refusal:
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     return str(refusal.value)
 
 
@@ -133,12 +133,12 @@ def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 9}, {P0: ""}
-    mine = process()
-    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
+    planner = process()
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.offsets[P0] = 3
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0))
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (3, 10)})
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (3, 10)})
     assert host.stored(P0) == OffsetAndMetadata(3, CLAIM)
 
 
@@ -146,13 +146,15 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = dict.fromkeys((P0, P1), 10), dict.fromkeys((P0, P1), "")
-    mine = process(LATEST)
+    planner = process(LATEST)
     before = sorted_span("old", {P0: (10, 10), P1: (10, 10)})
-    question = host.attempt(mine.plan_next(before, None))
+    question = host.attempt(planner.plan_next(before, None))
     host.report = MINE
     host.ends = dict.fromkeys(ALL, 12)
     host.sees(target=held(P0, P1))
-    assert host.attempt(mine.plan_next(question, None)) == read("old", {P0: (10, 12), P1: (10, 12)})
+    assert host.attempt(planner.plan_next(question, None)) == read(
+        "old", {P0: (10, 12), P1: (10, 12)}
+    )
 
 
 def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
@@ -161,10 +163,10 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     host.offsets, host.metadata = {P0: 3, P1: 2, P2: 5}, dict.fromkeys(ALL, "")
     host.starts = {P0: 3, P1: 4, P2: 5}
     host.sees(target=held(P0))
-    mine = process()
-    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
+    planner = process()
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = MINE
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (3, 10)})
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (3, 10)})
     assert host.asked[2] == LogStartOffsets(ALL)
     host.starts[P2] = 4
     later = process()
@@ -178,8 +180,8 @@ def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_el
     host: PlannerHost, is_cut_off: bool
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: ""}
-    mine = process()
-    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
+    planner = process()
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
 
@@ -195,9 +197,9 @@ def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_el
     host.answer = answer  # type: ignore[method-assign]
     if is_cut_off:
         with pytest.raises(TimeoutError):
-            host.attempt(mine.plan_next(question, None))
+            host.attempt(planner.plan_next(question, None))
     assert "belongs to the sink /lake/other, as the committed offset of t-2" in refused(
-        host, question, mine
+        host, question, planner
     )
     assert (host.stored(P0), host.stored(P1)) == (
         OffsetAndMetadata(4, CLAIM),
@@ -209,18 +211,20 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(host: PlannerHo
     host.offsets, host.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
     host.ends = dict.fromkeys(ALL, 20)
     host.sees(target=held(P0, P1))
-    mine = process()
+    planner = process()
     old = sorted_span("c", {P0: (0, 10), P1: (10, 10)})._replace(sinks=OTHER)
-    batch = host.attempt(mine.plan_next(old, None))
+    batch = host.attempt(planner.plan_next(old, None))
     assert batch is not None
     assert (batch.sinks, batch.ranges) == (OTHER, {P0: (10, 20), P1: (10, 20)})
     # the writer has written it to the table's new place
     host.report = WriterReport(TABLE, adopt=True)
-    question = host.attempt(mine.plan_next(batch, None))
+    question = host.attempt(planner.plan_next(batch, None))
     assert question == Span("c", {P0: (20, 20), P1: (20, 20)}, question_number=1)
     assert (host.leaves, host.asked[0]) == (1, EndMembership())
     host.ends = dict.fromkeys(ALL, 30)
-    assert host.attempt(mine.plan_next(question, None)) == read("c", {P0: (20, 30), P1: (20, 30)})
+    assert host.attempt(planner.plan_next(question, None)) == read(
+        "c", {P0: (20, 30), P1: (20, 30)}
+    )
     assert [ask for ask in host.asked if isinstance(ask, CommitOffsets | StartMembership)] == [
         CommitOffsets({P0: 10, P1: 10}, 0, CLAIM),
         StartMembership(),
@@ -235,19 +239,19 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     host.report = WriterReport(BOTH)
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    mine = process()
-    batch = host.attempt(mine.plan_next(begun, None))
+    planner = process()
+    batch = host.attempt(planner.plan_next(begun, None))
     assert batch is not None
     assert batch.ranges == {P0: (0, 10)}
     host.report = MINE
-    question = host.attempt(mine.plan_next(batch, None))
+    question = host.attempt(planner.plan_next(batch, None))
     assert (question, host.leaves) == (Span("c", {P0: (0, 0)}, question_number=1), 1)
     assert not [ask for ask in host.asked if isinstance(ask, CommitOffsets)]
     with pytest.raises(
         AnotherSink,
         match="a batch was not given to /lake/s: call every writer for every batch, empty ones too",
     ):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
     assert host.offsets == {P0: 0}
     corrected = process()
     # what the first process was told is not believed
@@ -264,24 +268,24 @@ def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
 ) -> None:
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    mine = process()
-    batch = host.attempt(mine.plan_next(Span("c", {}, BOTH), None))
+    planner = process()
+    batch = host.attempt(planner.plan_next(Span("c", {}, BOTH), None))
     host.report = WriterReport(("/lake/t",), adopt=True)  # left in from the beginning
-    question = host.attempt(mine.plan_next(batch, None))
+    question = host.attempt(planner.plan_next(batch, None))
     assert question == Span("c", {P0: (0, 0)}, question_number=1)
     host.report = WriterReport(BOTH, adopt=True)
-    assert host.attempt(mine.plan_next(question, None)) == batch
+    assert host.attempt(planner.plan_next(question, None)) == batch
     assert host.stored(P0) == OffsetAndMetadata(0, metadata_of(BOTH))
 
 
 def test_fewer_tables_are_an_adoption_that_is_logged(host: PlannerHost) -> None:
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    mine = process()
-    batch = host.attempt(mine.plan_next(Span("c", {}, BOTH), None))
+    planner = process()
+    batch = host.attempt(planner.plan_next(Span("c", {}, BOTH), None))
     host.report = WriterReport(("/lake/t",), adopt=True)
-    question = host.attempt(mine.plan_next(batch, None))
-    assert host.attempt(mine.plan_next(question, None)).sinks == ("/lake/t",)
+    question = host.attempt(planner.plan_next(batch, None))
+    assert host.attempt(planner.plan_next(question, None)).sinks == ("/lake/t",)
     note = (
         "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
     )
@@ -292,13 +296,13 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0))
-    mine = process()
-    question = host.attempt(mine.plan_next(EMPTY_SPAN, None))
-    batch = host.attempt(mine.plan_next(question, None))
+    planner = process()
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
+    batch = host.attempt(planner.plan_next(question, None))
     assert batch is not None
     assert batch.sinks == ()
     host.report = WriterReport(TABLE, adopt=True)
-    question = host.attempt(mine.plan_next(batch, None))
+    question = host.attempt(planner.plan_next(batch, None))
     assert question is not None
     assert (question.question_number, host.leaves) == (1, 1)
     host.report = NO_REPORT
@@ -309,7 +313,7 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
             r"behind"
         ),
     ):
-        host.attempt(mine.plan_next(question, None))
+        host.attempt(planner.plan_next(question, None))
 
 
 def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
@@ -319,14 +323,14 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
     host.ends = dict.fromkeys(ALL, 20)
     host.sees(target=held(P0, P1))
     stood = read("c", {P0: (0, 10), P1: (0, 10)})
-    mine = process()
-    question = host.attempt(mine.plan_next(stood, None))
+    planner = process()
+    question = host.attempt(planner.plan_next(stood, None))
     assert (question, host.joins) == (
         Span("c", {P0: (10, 10), P1: (10, 10)}, question_number=1),
         0,
     )
     host.report = MINE
-    assert "belongs to the sink /lake/other" in refused(host, question, mine)
+    assert "belongs to the sink /lake/other" in refused(host, question, planner)
     again = process()
     question = host.attempt(again.plan_next(question, None))
     host.report = WriterReport(TABLE, adopt=True)
@@ -338,17 +342,17 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(host: Pla
     begun = Span("c", {}, BOTH)
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    mine = process()
-    batch = host.attempt(mine.plan_next(begun, None))
+    planner = process()
+    batch = host.attempt(planner.plan_next(begun, None))
     host.report = WriterReport(BOTH)
-    assert host.attempt(mine.plan_next(batch, None)) is batch
+    assert host.attempt(planner.plan_next(batch, None)) is batch
     host.report = NO_REPORT  # the files are gone, after days without a record
     host.sees(target=held(P0, P1), owned=held(P0))
     host.ends = {**host.ends, P1: 0}
-    gained = host.attempt(mine.plan_next(batch, None))
+    gained = host.attempt(planner.plan_next(batch, None))
     assert gained is not None
     assert gained.ranges == {P0: (10, 10), P1: (0, 0)}
     # nothing was to be read, so nobody had to be called
-    assert host.attempt(mine.plan_next(gained, None)) is gained
+    assert host.attempt(planner.plan_next(gained, None)) is gained
     host.sees(target=held(P0))  # another process, on another host
     assert host.attempt(process().plan_next(batch, None)).end_offsets() == batch.end_offsets()

@@ -44,24 +44,24 @@ def host() -> PlannerHost:
     return PlannerHost()
 
 
-def batches() -> BatchPlanner:
+def make_planner() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(host: PlannerHost, mine: BatchPlanner | None = None) -> Any:
+def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
     """The span that asks the writers, of a query that begins."""
-    return host.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
+    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     assert (asking, host.asked, host.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
     host.report = MINE
     host.sees(target=held(P0))
-    assert host.attempt(mine.plan_next(asking, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (0, 10)})
     assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
     assert host.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
     assert host.asked[-3:] == [
@@ -72,10 +72,10 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
 
 
 def test_without_a_writer_the_query_goes_on_and_claims_nothing(host: PlannerHost) -> None:
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.sees(target=held(P0))
-    first = host.attempt(mine.plan_next(asking, None))
+    first = host.attempt(planner.plan_next(asking, None))
     assert first == sorted_span("c", {P0: (0, 10)})._replace(sinks=())
     assert host.stored(P0) == OffsetAndMetadata(0, "")
 
@@ -83,25 +83,25 @@ def test_without_a_writer_the_query_goes_on_and_claims_nothing(host: PlannerHost
 def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_owned(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = MINE
     host.sees(target=held())
-    following = host.attempt(mine.plan_next(asking, None))
+    following = host.attempt(planner.plan_next(asking, None))
     assert following == BEGUN
-    assert host.attempt(mine.plan_next(following, None)) is following
+    assert host.attempt(planner.plan_next(following, None)) is following
 
 
 def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
-    mine = batches()
+    planner = make_planner()
     before = sorted_span("old", {P0: (0, 10)})
-    asking = host.attempt(mine.plan_next(before, None))
+    asking = host.attempt(planner.plan_next(before, None))
     assert asking == Span("old", {P0: (10, 10)}, question_number=1, unclaimed=(P0, P1))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
     host.ends = dict.fromkeys(ALL, 20)
-    assert host.attempt(mine.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
+    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
     assert host.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
@@ -110,14 +110,14 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(
     host: PlannerHost, report: WriterReport
 ) -> None:
     host.offsets = {P1: 7}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = report
     with pytest.raises(
         AnotherSink,
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
     ):
-        host.attempt(mine.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking, None))
     assert (host.asked, host.joins, host.offsets) == ([*LOOK], 0, {P1: 7})
 
 
@@ -125,39 +125,41 @@ def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_rec
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P1: 7}, {P1: "of a foreign client"}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     assert (asking.ranges, asking.unclaimed) == ({}, (P1,))
     host.report = MINE
     with pytest.raises(
         AnotherSink,
         match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True",
     ):
-        host.attempt(mine.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking, None))
     assert host.joins == 0
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
-    assert host.attempt(batches().plan_next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
+    assert host.attempt(make_planner().plan_next(asking, None)) == read(
+        "c", {P0: (0, 10), P1: (7, 10)}
+    )
 
 
 def test_a_group_without_members_can_be_adopted_as_a_whole(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = WriterReport(TABLE, adopt=True)
     host.sees(target=held(P0, P1))
-    assert host.attempt(mine.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
     assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
 def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = WriterReport(TABLE, adopt=True)
     host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
-        host.attempt(mine.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking, None))
     assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
@@ -165,22 +167,22 @@ def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = WriterReport(TABLE, adopt=True)
     host.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
-        host.attempt(mine.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking, None))
     assert host.joins == 0
 
 
 def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = WriterReport(TABLE, adopt=True)
     host.sees(target=held(P0, P1))
-    host.attempt(mine.plan_next(asking, None))
+    host.attempt(planner.plan_next(asking, None))
     note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
     assert host.asked[3] == Note("warning", note)
 
@@ -189,20 +191,20 @@ def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0))
-    mine = batches()
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.offsets[P2], host.metadata[P2] = 3, OTHERS
     host.sees(target=held(P0, P1))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
     assert P1 not in host.offsets
 
 
 def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
     host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(host, mine)
+    planner = make_planner()
+    asking = asked(host, planner)
     host.report = MINE
     host.sees(target=held(P0))
 
@@ -215,9 +217,9 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
     with pytest.raises(
         AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"
     ):
-        host.attempt(mine.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking, None))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
-    heir = batches()
+    heir = make_planner()
     host.report = WriterReport(("/lake/other",))
     # what was given up belongs to nobody
     assert host.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
@@ -226,11 +228,11 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
 @pytest.mark.parametrize("drops_answers", [False, True])
 def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers: bool) -> None:
     def begun(host: PlannerHost) -> tuple[Callable[..., Any], Span]:
-        mine = batches()
-        asking = asked(host, mine)
+        planner = make_planner()
+        asking = asked(host, planner)
         host.report = MINE
         host.sees(target=held(P0))
-        return mine.plan_next, asking
+        return planner.plan_next, asking
 
     whole = PlannerHost()
     following, asking = begun(whole)
@@ -251,12 +253,12 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
     host: PlannerHost, is_new_process: bool
 ) -> None:
     host.sees(target=held(P0, P1))
-    mine = batches()
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.report = WriterReport(rewind={P0: 4})
     host.ends = dict.fromkeys(ALL, 20)
     host.offsets = {P0: 9, P1: 10} if is_new_process else host.offsets
-    later = batches() if is_new_process else mine
+    later = make_planner() if is_new_process else planner
     assert host.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
     assert (host.stored(P0), host.stored(P1)) == (
         OffsetAndMetadata(4, CLAIM),
@@ -274,7 +276,7 @@ def test_a_rewind_is_not_done_if_somebody_has_read_on_since_it_was_requested(
         dict.fromkeys(ALL, 22),
     )
     host.report = WriterReport(rewind={P0: 5})
-    assert host.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read(
+    assert host.attempt(make_planner().plan_next(read("c", {P0: (7, 9)}), None)) == read(
         "c", {P0: (20, 22)}
     )
     assert host.stored(P0) == OffsetAndMetadata(20, CLAIM)
@@ -289,38 +291,38 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
     host.report = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
     # of an earlier process, and its version, or before its table was moved
     last = sorted_span("c", {P0: (7, 10)})
-    mine = batches()
+    planner = make_planner()
     asking = host.attempt(
-        mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
+        planner.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
     )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
     host.report = WriterReport(TABLE, adopt=is_moved, has_records=True)
-    assert host.attempt(mine.plan_next(asking, None)) == read("c", {P0: (5, 10)})
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (5, 10)})
     assert host.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
 def test_what_was_given_away_meanwhile_is_not_gone_back_to(host: PlannerHost) -> None:
     host.sees(target=held(P0, P1))
-    mine = batches()
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.report = WriterReport(rewind={P0: 4})
     host.sees(target=held(P1))
-    assert host.attempt(mine.plan_next(first, None)) == read("c", {P1: (10, 10)})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P1: (10, 10)})
 
 
 def test_going_back_to_records_that_are_gone_is_data_loss(host: PlannerHost) -> None:
     host.sees(target=held(P0))
-    mine = batches()
-    first = host.attempt(mine.plan_next(BEGUN, None))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
     host.report, host.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
-        host.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
 
 
 def test_the_writers_are_asked_about_the_very_span_that_they_were_given(
     host: PlannerHost,
 ) -> None:
-    assert next(batches().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
+    assert next(make_planner().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 else:
-    Play = object  # `begun` mixes Breaking into the Play of the kit
+    NodeDriver = object  # `begun` mixes FaultHistory into the NodeDriver of the kit
 
 
 TOPICS, PARTITIONS, GROUPS = ("t", "u"), 2, ("g", "h", "i")
@@ -130,9 +130,9 @@ class LastingFault(Fault):
         patch.setattr(owner, name, broken)
 
 
-class Breaking(Play):
+class FaultHistory(NodeDriver):
     """A life of a broker in which a step may break off, and what its clients know of it; to be
-    mixed into a Play.
+    mixed into a NodeDriver.
     """
 
     faults: Sequence[Fault] = ()
@@ -216,7 +216,7 @@ class Breaking(Play):
             ticket = self.ask(request, version)
             self.requests[ticket] = (what, *fields, self.number)
 
-    def seat(self, group: str) -> tuple[str, int, str]:
+    def last_joined(self, group: str) -> tuple[str, int, str]:
         """The member id, the generation and the leader of the last one who was let into the group,
         as far as anybody was told.
         """
@@ -240,7 +240,7 @@ class Breaking(Play):
 
 def begun(kit: "type[Kit]", **settings: Any) -> Any:
     """Such a life, in which nothing has happened yet."""
-    history = type("History", (Breaking, kit.Play), {})(**settings)
+    history = type("History", (FaultHistory, kit.NodeDriver), {})(**settings)
     history.kit = kit
     history.begin()
     return history
@@ -281,7 +281,7 @@ def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest
 
 def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequest, int]:
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
-    member_id = history.seat(group)[0] if is_back else ""
+    member_id = history.last_joined(group)[0] if is_back else ""
     fields: dict[str, Any] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
@@ -292,7 +292,7 @@ def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequ
 
 
 def sync(history: Any, group: str) -> tuple[SyncGroupRequest, int]:
-    member_id, generation, leader = history.seat(group)
+    member_id, generation, leader = history.last_joined(group)
     given = (
         (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),)
         if member_id == leader
@@ -334,7 +334,7 @@ REQUESTS: dict[str, Callable[..., Any]] = {
     "join": join,
     "sync": sync,
     "leave": lambda history, group: (
-        LeaveGroupRequest(group_id=group, member_id=history.seat(group)[0]),
+        LeaveGroupRequest(group_id=group, member_id=history.last_joined(group)[0]),
         2,
     ),
     "beat": beat,

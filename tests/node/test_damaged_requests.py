@@ -185,17 +185,17 @@ def frame_of(request: Any, back: Any, positions: list[tuple[int, int]], cut: int
 def test_no_damage_breaks_a_node(
     kit: "type[Kit]", damaged: list[tuple[int, int, list[tuple[int, int]], int | None]]
 ) -> None:
-    play = kit.Play()
-    play.create("t", 3)
+    driver = kit.NodeDriver()
+    driver.create("t", 3)
     requests = [*requests_about_topics(kit), *requests_about_groups()]
     for which, cut, changes, length in damaged:
         try:
             incoming = decode_request(frame_of(requests[which], cut, changes, length))
         except DecodeError:
             continue
-        play.ask(incoming.body, incoming.version)  # which also encodes the answer
-        play.flush()
-    play.sleep(100_000)
-    play.flush()
-    assert play.call(ListGroupsRequest()).error_code == 0
-    play.crash()
+        driver.ask(incoming.body, incoming.version)  # which also encodes the answer
+        driver.flush()
+    driver.sleep(100_000)
+    driver.flush()
+    assert driver.call(ListGroupsRequest()).error_code == 0
+    driver.crash()

@@ -22,7 +22,7 @@ from tests.node.fault_histories import Fault, begun
 from tests.node.topic_requests import EARLIEST, LATEST, VERSION, create, listed, produced, stored
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 OFTEN: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
@@ -70,40 +70,42 @@ def test_nothing_goes_that_is_not_durable_yet() -> None:
     assert expired((5, 10), (5, 10), retention_ms=50, visible_to=19) == 10
 
 
-def files(play: "Play") -> list[str]:
-    [topic] = list(play.node.topics)
+def files(driver: "NodeDriver") -> list[str]:
+    [topic] = list(driver.node.topics)
     return [
         name
-        for name in play.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
+        for name in driver.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
         if not name.endswith(".sealed")
     ]
 
 
-def batch(play: Any, kit: "type[Kit]", value: bytes = b"v") -> bytes:
+def batch(driver: Any, kit: "type[Kit]", value: bytes = b"v") -> bytes:
     """A batch of this moment."""
-    return kit.batch(value, timestamp_ms=play.now.wall_ms)
+    return kit.batch(value, timestamp_ms=driver.now.wall_ms)
 
 
 def test_a_topic_keeps_its_records_unless_it_is_told_otherwise(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    produced(play, kit.produce("t", kit.batch(b"v", timestamp_ms=1)))
-    play.sleep(100 * DAY_MS)
-    assert listed(play, EARLIEST) == (0, -1)
+    driver.create("t")
+    produced(driver, kit.produce("t", kit.batch(b"v", timestamp_ms=1)))
+    driver.sleep(100 * DAY_MS)
+    assert listed(driver, EARLIEST) == (0, -1)
 
 
 def test_records_expire_at_a_look_that_comes_each_five_minutes(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"log.retention.hours": 168}
-    play = kit.Play(**defaults)
-    play.create("t")
-    produced(play, kit.produce("t", batch(play, kit)))
-    play.sleep(7 * DAY_MS)
-    assert (listed(play, EARLIEST), len(stored(play, kit))) == ((0, -1), 1)
-    play.sleep(300_000)
-    play.flush()
-    assert (listed(play, EARLIEST), listed(play, LATEST)) == ((1, -1), (1, -1))
-    assert [note.text for note in play.notes] == ["the records of t-0 below offset 1 have expired"]
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    produced(driver, kit.produce("t", batch(driver, kit)))
+    driver.sleep(7 * DAY_MS)
+    assert (listed(driver, EARLIEST), len(stored(driver, kit))) == ((0, -1), 1)
+    driver.sleep(300_000)
+    driver.flush()
+    assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((1, -1), (1, -1))
+    assert [note.text for note in driver.notes] == [
+        "the records of t-0 below offset 1 have expired"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,42 +119,42 @@ def test_records_expire_at_a_look_that_comes_each_five_minutes(kit: "type[Kit]")
 def test_the_brokers_retention_holds_for_topics_without_one(
     kit: "type[Kit]", setting: dict[str, Any]
 ) -> None:
-    play = kit.Play(**setting)
-    play.create("t")
-    create(play, "own", retention_ms="-1")
+    driver = kit.NodeDriver(**setting)
+    driver.create("t")
+    create(driver, "own", retention_ms="-1")
     for name in ("t", "own"):
-        produced(play, kit.produce(name, batch(play, kit)))
-    play.sleep(3_600_000 + 300_000)
-    play.flush()
-    assert (listed(play, EARLIEST), listed(play, EARLIEST, "own")) == ((1, -1), (0, -1))
+        produced(driver, kit.produce(name, batch(driver, kit)))
+    driver.sleep(3_600_000 + 300_000)
+    driver.flush()
+    assert (listed(driver, EARLIEST), listed(driver, EARLIEST, "own")) == ((1, -1), (0, -1))
 
 
 def test_the_brokers_size_holds_for_topics_without_one(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"log.retention.bytes": 300, "log.segment.bytes": 150}
-    play = kit.Play(**OFTEN, **defaults)
-    play.create("t")
+    driver = kit.NodeDriver(**OFTEN, **defaults)
+    driver.create("t")
     for number in range(6):
-        produced(play, kit.produce("t", batch(play, kit, b"%d" % number * 70)))
-    play.sleep(1000)
-    play.flush()
-    assert listed(play, EARLIEST) == (3, -1)
+        produced(driver, kit.produce("t", batch(driver, kit, b"%d" % number * 70)))
+    driver.sleep(1000)
+    driver.flush()
+    assert listed(driver, EARLIEST) == (3, -1)
 
 
 def test_the_files_leave_the_disk_and_the_log_goes_on(kit: "type[Kit]") -> None:
-    play = kit.Play(**OFTEN)
-    create(play, retention_ms="8000", segment_ms="1000")
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, retention_ms="8000", segment_ms="1000")
     for _ in range(4):
-        produced(play, kit.produce("t", batch(play, kit)))
-        play.sleep(1500)
-        play.flush()
-    assert files(play) == [f"{offset:020d}.log" for offset in range(4)]
-    play.sleep(4000)
-    play.flush()
-    assert files(play) == [f"{2:020d}.log", f"{2:020d}.start", f"{3:020d}.log"]
-    play.sleep(10_000)
-    play.flush()
-    assert files(play) == [f"{4:020d}.log", f"{4:020d}.start"], "an empty file is left"
-    again = play.crash()
+        produced(driver, kit.produce("t", batch(driver, kit)))
+        driver.sleep(1500)
+        driver.flush()
+    assert files(driver) == [f"{offset:020d}.log" for offset in range(4)]
+    driver.sleep(4000)
+    driver.flush()
+    assert files(driver) == [f"{2:020d}.log", f"{2:020d}.start", f"{3:020d}.log"]
+    driver.sleep(10_000)
+    driver.flush()
+    assert files(driver) == [f"{4:020d}.log", f"{4:020d}.start"], "an empty file is left"
+    again = driver.crash()
     for life in (again, again.crash(0)):
         assert (listed(life, EARLIEST), listed(life, LATEST)) == ((4, -1), (4, -1))
     life = again.crash()
@@ -161,11 +163,11 @@ def test_the_files_leave_the_disk_and_the_log_goes_on(kit: "type[Kit]") -> None:
 
 
 def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit: "type[Kit]") -> None:
-    play = kit.Play()
-    create(play, segment_ms="1000")
+    driver = kit.NodeDriver()
+    create(driver, segment_ms="1000")
     for late_ms in (0, 1000, 1001, 500, 2001, 2002):
-        produced(play, kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS + late_ms)))
-    assert files(play) == [f"{offset:020d}.log" for offset in (0, 2, 5)]
+        produced(driver, kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS + late_ms)))
+    assert files(driver) == [f"{offset:020d}.log" for offset in (0, 2, 5)]
 
 
 @pytest.mark.parametrize(("setting", "value"), [("log.roll.ms", 1000), ("log.roll.hours", 1)])
@@ -173,45 +175,46 @@ def test_the_brokers_roll_time_holds_for_topics_without_one(
     kit: "type[Kit]", setting: str, value: int
 ) -> None:
     defaults: dict[str, Any] = {setting: value}
-    play = kit.Play(**defaults)
-    play.create("t")
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
     for late_ms in (0, 3_600_001):
         produced(
-            play, kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS - 7_200_000 + late_ms))
+            driver,
+            kit.produce("t", kit.batch(b"v", timestamp_ms=kit.WALL_MS - 7_200_000 + late_ms)),
         )
-    assert files(play) == [f"{offset:020d}.log" for offset in (0, 1)]
+    assert files(driver) == [f"{offset:020d}.log" for offset in (0, 1)]
 
 
 @pytest.mark.parametrize("policy", ["compact", ""])
 def test_a_topic_whose_policy_does_not_delete_keeps_everything(
     kit: "type[Kit]", policy: str
 ) -> None:
-    play = kit.Play(**OFTEN)
-    create(play, cleanup_policy=policy, retention_ms="1", retention_bytes="0")
-    produced(play, kit.produce("t", keyed(play)))
-    play.sleep(60_000)
-    assert listed(play, EARLIEST) == (0, -1)
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, cleanup_policy=policy, retention_ms="1", retention_bytes="0")
+    produced(driver, kit.produce("t", keyed(driver)))
+    driver.sleep(60_000)
+    assert listed(driver, EARLIEST) == (0, -1)
 
 
-def keyed(play: "Play") -> bytes:
+def keyed(driver: "NodeDriver") -> bytes:
     """A batch of this moment with a key."""
-    return encode_batch([(b"k", b"v", ())], timestamp_ms=play.now.wall_ms)
+    return encode_batch([(b"k", b"v", ())], timestamp_ms=driver.now.wall_ms)
 
 
 def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit: "type[Kit]") -> None:
-    play = kit.Play(**OFTEN)
-    create(play, cleanup_policy="compact,delete", retention_ms="1000")
-    produced(play, kit.produce("t", keyed(play)))
-    play.sleep(3000)
-    play.flush()
-    assert listed(play, EARLIEST) == (1, -1)
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, cleanup_policy="compact,delete", retention_ms="1000")
+    produced(driver, kit.produce("t", keyed(driver)))
+    driver.sleep(3000)
+    driver.flush()
+    assert listed(driver, EARLIEST) == (1, -1)
 
 
 def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
-    play = kit.Play()
-    create(play, retention_ms="1000")
-    produced(play, kit.produce("t", batch(play, kit)))
-    again = play.crash()
+    driver = kit.NodeDriver()
+    create(driver, retention_ms="1000")
+    produced(driver, kit.produce("t", batch(driver, kit)))
+    again = driver.crash()
     again.sleep(INITIAL_DELAY_MS)
     again.flush()
     assert listed(again, EARLIEST) == (1, -1)
@@ -220,33 +223,33 @@ def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
 def test_records_expire_for_readers_once_durable_and_a_waiting_fetch_is_answered(
     kit: "type[Kit]",
 ) -> None:
-    play = kit.Play(**OFTEN)
-    create(play, retention_ms="1000")
-    produced(play, kit.produce("t", batch(play, kit)))
-    waiting = play.ask(kit.fetch("t", 0, max_wait_ms=60_000, min_bytes=1_000_000), 12)
-    play.sleep(3000)
-    assert play.pending is not None
-    assert (len(stored(play, kit)), waiting in play.answers) == (1, False)
-    play.flush()
-    assert play.answers[waiting].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, retention_ms="1000")
+    produced(driver, kit.produce("t", batch(driver, kit)))
+    waiting = driver.ask(kit.fetch("t", 0, max_wait_ms=60_000, min_bytes=1_000_000), 12)
+    driver.sleep(3000)
+    assert driver.pending is not None
+    assert (len(stored(driver, kit)), waiting in driver.answers) == (1, False)
+    driver.flush()
+    assert driver.answers[waiting].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
 
 
 def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round(
     kit: "type[Kit]",
 ) -> None:
-    play = kit.Play(**OFTEN)
-    create(play, retention_ms="1000")
-    produced(play, kit.produce("t", batch(play, kit)))
-    play.sleep(2000)
-    play.fail_flush()
-    assert (listed(play, EARLIEST), len(stored(play, kit))) == ((0, -1), 1)
-    assert produced(play, kit.produce("t", batch(play, kit))).base_offset == 1
-    play.sleep(5000)
-    play.flush()
-    assert (listed(play, EARLIEST), listed(play.crash(), LATEST)) == ((2, -1), (2, -1))
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, retention_ms="1000")
+    produced(driver, kit.produce("t", batch(driver, kit)))
+    driver.sleep(2000)
+    driver.fail_flush()
+    assert (listed(driver, EARLIEST), len(stored(driver, kit))) == ((0, -1), 1)
+    assert produced(driver, kit.produce("t", batch(driver, kit))).base_offset == 1
+    driver.sleep(5000)
+    driver.flush()
+    assert (listed(driver, EARLIEST), listed(driver.crash(), LATEST)) == ((2, -1), (2, -1))
 
 
-class Stubborn(MemoryDisk):
+class NoNewFilesDisk(MemoryDisk):
     """A disk that makes no new file while `is_full`."""
 
     is_full = False
@@ -258,31 +261,34 @@ class Stubborn(MemoryDisk):
 
 
 def test_a_full_disk_keeps_the_records_and_says_so(kit: "type[Kit]") -> None:
-    play: Any = kit.Play(Stubborn(), **OFTEN)
-    create(play, retention_ms="1000")
-    produced(play, kit.produce("t", batch(play, kit)))
-    play.disk.is_full = True
-    play.sleep(3000)
-    assert (listed(play, EARLIEST), {note.level for note in play.notes}) == ((0, -1), {"warning"})
-    play.disk.is_full = False
-    play.sleep(1000)
-    play.flush()
-    assert listed(play.crash(), EARLIEST) == (1, -1)
+    driver: Any = kit.NodeDriver(NoNewFilesDisk(), **OFTEN)
+    create(driver, retention_ms="1000")
+    produced(driver, kit.produce("t", batch(driver, kit)))
+    driver.disk.is_full = True
+    driver.sleep(3000)
+    assert (listed(driver, EARLIEST), {note.level for note in driver.notes}) == (
+        (0, -1),
+        {"warning"},
+    )
+    driver.disk.is_full = False
+    driver.sleep(1000)
+    driver.flush()
+    assert listed(driver.crash(), EARLIEST) == (1, -1)
 
 
 def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(
     kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("apportion.node.retention.PARTITIONS_PER_STEP", 1)
-    play = kit.Play(**OFTEN)
+    driver = kit.NodeDriver(**OFTEN)
     for name in ("a", "b", "c"):
-        create(play, name, retention_ms="1")
-        produced(play, kit.produce(name, batch(play, kit)))
-    play.sleep(1000)
-    play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="b"),)))
-    play.sleep(100)
-    play.flush()
-    assert [listed(play, EARLIEST, name) for name in ("a", "c")] == [(1, -1)] * 2
+        create(driver, name, retention_ms="1")
+        produced(driver, kit.produce(name, batch(driver, kit)))
+    driver.sleep(1000)
+    driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="b"),)))
+    driver.sleep(100)
+    driver.flush()
+    assert [listed(driver, EARLIEST, name) for name in ("a", "c")] == [(1, -1)] * 2
 
 
 moves = st.lists(
@@ -301,56 +307,56 @@ moves = st.lists(
 def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(
     kit: "type[Kit]", steps: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
-    play = kit.Play(**OFTEN)
-    create(play, retention_ms="3000", segment_ms="1000")
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, retention_ms="3000", segment_ms="1000")
     times: list[int] = []
     for number, (what, amount) in enumerate(steps):
         if what == "produce":
-            sent = kit.batch(*(b"v" for _ in range(amount)), timestamp_ms=play.now.wall_ms)
-            assert produced(play, kit.produce("t", sent)).base_offset == len(times)
-            times += [play.now.wall_ms] * amount
+            sent = kit.batch(*(b"v" for _ in range(amount)), timestamp_ms=driver.now.wall_ms)
+            assert produced(driver, kit.produce("t", sent)).base_offset == len(times)
+            times += [driver.now.wall_ms] * amount
         else:
-            play.sleep(amount)
-            play.flush()
+            driver.sleep(amount)
+            driver.flush()
         if number < len(crashes):
-            now_ms = play.now_ms
-            play = play.crash(crashes[number])
-            play.now_ms = now_ms
-        (start, _), (end, _) = listed(play, EARLIEST), listed(play, LATEST)
+            now_ms = driver.now_ms
+            driver = driver.crash(crashes[number])
+            driver.now_ms = now_ms
+        (start, _), (end, _) = listed(driver, EARLIEST), listed(driver, LATEST)
         assert end == len(times)
-        assert all(time < play.now.wall_ms - 3000 for time in times[:start])
+        assert all(time < driver.now.wall_ms - 3000 for time in times[:start])
         at = start
         while at < end:
             at += sum(
                 record.offset >= at
-                for _, records in stored(play, kit, offset=at)
+                for _, records in stored(driver, kit, offset=at)
                 for record in records
             )
         assert at == end
-    play.sleep(6000)
-    play.flush()
-    assert listed(play, EARLIEST) == (len(times), -1)
+    driver.sleep(6000)
+    driver.flush()
+    assert listed(driver, EARLIEST) == (len(times), -1)
 
 
 def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_next(
     kit: "type[Kit]",
 ) -> None:
-    play = kit.Play(**OFTEN)
-    create(play, retention_ms="8000")
+    driver = kit.NodeDriver(**OFTEN)
+    create(driver, retention_ms="8000")
     for _ in range(3):
-        produced(play, kit.produce("t", batch(play, kit)))
-    play.sleep(20_000)
-    play.flush()
-    assert (listed(play, EARLIEST), listed(play, LATEST)) == ((3, -1), (3, -1))
-    lost = play.ask(kit.produce("t", batch(play, kit)), VERSION)
-    play.fail_flush()
+        produced(driver, kit.produce("t", batch(driver, kit)))
+    driver.sleep(20_000)
+    driver.flush()
+    assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((3, -1), (3, -1))
+    lost = driver.ask(kit.produce("t", batch(driver, kit)), VERSION)
+    driver.fail_flush()
     assert (
-        play.answers[lost].responses[0].partition_responses[0].error_code
+        driver.answers[lost].responses[0].partition_responses[0].error_code
         == Code.KAFKA_STORAGE_ERROR
     )
-    assert produced(play, kit.produce("t", batch(play, kit))).base_offset == 3
-    assert (listed(play, EARLIEST), listed(play, LATEST)) == ((3, -1), (4, -1))
-    life = play.crash()
+    assert produced(driver, kit.produce("t", batch(driver, kit))).base_offset == 3
+    assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((3, -1), (4, -1))
+    life = driver.crash()
     assert (listed(life, EARLIEST), listed(life, LATEST)) == ((3, -1), (4, -1))
 
 

@@ -15,16 +15,16 @@ from tests.node.settings_table import BROKER, TOPIC, Harmless, InPart, Obeyed, R
 from tests.node.topic_requests import create, produced
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 TESTS = Path(__file__).parents[1]
 
 
-def described(play: "Play", name: str = "t") -> dict[str, tuple[str, int]]:
+def described(driver: "NodeDriver", name: str = "t") -> dict[str, tuple[str, int]]:
     """Every setting of a topic as a client is told it: value and source."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
-    [result] = play.call(DescribeConfigsRequest(resources=(resource,))).results
+    [result] = driver.call(DescribeConfigsRequest(resources=(resource,))).results
     return {each.name: (each.value, each.config_source) for each in result.configs}
 
 
@@ -114,51 +114,53 @@ def test_the_pages_name_every_setting_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", of_kind(Refused))
 def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(
-    play: "Play", name: str
+    driver: "NodeDriver", name: str
 ) -> None:
     defaults: dict[str, Any] = {name: TOPIC[name].other}
-    code, why = create(play, **defaults)
+    code, why = create(driver, **defaults)
     assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (
         Code.INVALID_CONFIG,
         True,
         True,
     )
     fields: dict[str, Any] = {name: TOPIC_SETTINGS[name]}
-    assert create(play, **fields) == (Code.NONE, None)
-    assert described(play)[name] == (TOPIC_SETTINGS[name], 1)
+    assert create(driver, **fields) == (Code.NONE, None)
+    assert described(driver)[name] == (TOPIC_SETTINGS[name], 1)
 
 
 @pytest.mark.parametrize("name", of_kind(Harmless))
-def test_a_setting_of_no_consequence_is_taken_and_told(play: "Play", name: str) -> None:
+def test_a_setting_of_no_consequence_is_taken_and_told(driver: "NodeDriver", name: str) -> None:
     fate: Any = TOPIC[name]
     defaults: dict[str, Any] = {name: fate.other}
-    assert create(play, **defaults) == (Code.NONE, None)
-    assert described(play)[name] == (fate.other, 1)
+    assert create(driver, **defaults) == (Code.NONE, None)
+    assert described(driver)[name] == (fate.other, 1)
     assert fate.why
 
 
-def test_a_setting_that_kafka_does_not_have_is_refused(play: "Play") -> None:
-    assert create(play, no_such_setting="1") == (
+def test_a_setting_that_kafka_does_not_have_is_refused(driver: "NodeDriver") -> None:
+    assert create(driver, no_such_setting="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting no.such.setting",
     )
 
 
-def test_a_misspelt_setting_is_refused_with_the_nearest_name(play: "Play") -> None:
-    assert create(play, retention_mss="1") == (
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(driver: "NodeDriver") -> None:
+    assert create(driver, retention_mss="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting retention.mss; did you mean retention.ms?",
     )
 
 
-def test_a_topic_says_how_dense_the_index_of_its_logs_is(play: "Play", kit: "type[Kit]") -> None:
+def test_a_topic_says_how_dense_the_index_of_its_logs_is(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
     for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
-        assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
+        assert create(driver, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
         for _ in range(5):
-            produced(play, kit.produce(name, kit.batch(b"v")))
+            produced(driver, kit.produce(name, kit.batch(b"v")))
     entries = {
         each.topic.name: len(each.log.segments()[-1].index.offsets)
-        for each in play.node.partitions()
+        for each in driver.node.partitions()
     }
     assert entries == {"sparse": 1, "dense": 5}
 
@@ -194,8 +196,10 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("config", STREAMS)
-def test_what_well_known_clients_ask_for_is_taken(play: "Play", config: dict[str, Any]) -> None:
-    assert create(play, **config) == (Code.NONE, None)
+def test_what_well_known_clients_ask_for_is_taken(
+    driver: "NodeDriver", config: dict[str, Any]
+) -> None:
+    assert create(driver, **config) == (Code.NONE, None)
 
 
 def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -> None:
@@ -204,9 +208,9 @@ def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -
         "log.roll.hours": 2,
         "log.message.timestamp.type": "LogAppendTime",
     }
-    play = kit.Play(**defaults)
-    play.create("t")
-    configs = described(play)
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    configs = described(driver)
     assert [
         configs[name]
         for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")

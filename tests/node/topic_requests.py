@@ -20,14 +20,14 @@ from apportion.wire.messages.list_offsets import (
 from apportion.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 VERSION = 12
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
 
-def create(play: Any, name: str = "t", partitions: int = 1, **config: Any) -> tuple[Any, ...]:
+def create(driver: Any, name: str = "t", partitions: int = 1, **config: Any) -> tuple[Any, ...]:
     """Create a topic with these settings, dots as underscores; return its code and sentence."""
     configs = tuple(
         CreatableTopicConfig(name=key.replace("_", "."), value=value)
@@ -36,25 +36,25 @@ def create(play: Any, name: str = "t", partitions: int = 1, **config: Any) -> tu
     wanted = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=1, configs=configs
     )
-    [made] = play.call(CreateTopicsRequest(topics=(wanted,))).topics
+    [made] = driver.call(CreateTopicsRequest(topics=(wanted,))).topics
     return made.error_code, made.error_message
 
 
 def produced(
-    play: Any, request: ProduceRequest, version: int = VERSION
+    driver: Any, request: ProduceRequest, version: int = VERSION
 ) -> PartitionProduceResponse:
     """Send a request of one batch; return the answer for its partition."""
     result: PartitionProduceResponse = (
-        play.call(request, version).responses[0].partition_responses[0]
+        driver.call(request, version).responses[0].partition_responses[0]
     )
     return result
 
 
 def stored(
-    play: "Play", kit: "type[Kit]", topic: str = "t", offset: int = 0
+    driver: "NodeDriver", kit: "type[Kit]", topic: str = "t", offset: int = 0
 ) -> list[tuple[BatchHeader, list[Record]]]:
     """Every batch that a client reads from `offset` on: its header and its records."""
-    partition = play.call(kit.fetch(topic, offset), VERSION).responses[0].partitions[0]
+    partition = driver.call(kit.fetch(topic, offset), VERSION).responses[0].partitions[0]
     assert partition.error_code == 0, partition
     return [(read_header(view), decode_batch(view)) for view in split_batches(partition.records)]
 
@@ -72,11 +72,11 @@ def claiming(batch: bytes, max_timestamp_ms: int) -> bytes:
     return bytes(claimed)
 
 
-def listed(play: Any, when: int, topic: str = "t", index: int = 0) -> tuple[int, int]:
+def listed(driver: Any, when: int, topic: str = "t", index: int = 0) -> tuple[int, int]:
     """Offset and timestamp of the partition at a time, or at one of the words above."""
     wanted = ListOffsetsTopic(
         name=topic, partitions=(ListOffsetsPartition(partition_index=index, timestamp=when),)
     )
-    partition = play.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
+    partition = driver.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
     assert partition.error_code == 0, partition
     return partition.offset, partition.timestamp

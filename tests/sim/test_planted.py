@@ -41,10 +41,10 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKey
 from tests.coord import shard_driver
-from tests.coord.shard_driver import picture, recovered, topic_id, topics
+from tests.coord.shard_driver import recovered, state_of, topic_id, topics
 from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held
-from tests.node.conftest import Play
+from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
 
@@ -99,15 +99,15 @@ def join() -> ConsumerGroupHeartbeatRequest:
 
 
 def a_join_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
-    # its shard is seated
+    # its shard is loaded
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
     return play.ask(join()) in play.answers
 
 
 def a_fetch_of_a_commit_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
@@ -196,7 +196,7 @@ def who_has_what_was_given_back() -> Any:
     driver = shared()
     driver.beat("B", -1)
     assert given(driver.beat("A", 2, owned={"foo": [0, 1]})) == {topic_id("foo"): (0, 1, 2)}
-    return sorted(index for _, index in picture(driver.shard)["groups"]["g"]["held"])
+    return sorted(index for _, index in state_of(driver.shard)["groups"]["g"]["held"])
 
 
 def a_log_that_lost_a_release() -> Any:
@@ -217,7 +217,7 @@ def a_log_that_lost_a_release() -> Any:
     assert len(mine) > 2
     thinned = [record for record in driver.log if record not in mine[1:-1]]
     try:
-        return picture(recovered(thinned, driver.shard)) == picture(driver.shard)
+        return state_of(recovered(thinned, driver.shard)) == state_of(driver.shard)
     except RuntimeError as error:
         return str(error)
 
@@ -228,7 +228,7 @@ def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
     driver.join("B")
     driver.beat("A", 2)
     driver.beat("A", 2, subscribed_topic_names=("bar",))
-    assigned = picture(driver.shard)["groups"]["g"]["members"]["A"]["assigned"]
+    assigned = state_of(driver.shard)["groups"]["g"]["members"]["A"]["assigned"]
     return sorted(index for topic, index in assigned if topic == topic_id("foo"))
 
 

@@ -65,7 +65,7 @@ def assignments(version: int) -> st.SearchStrategy[Any]:
     )
 
 
-def heard_subscription(info: SubscriptionInfo) -> SubscriptionInfo:
+def kept_subscription(info: SubscriptionInfo) -> SubscriptionInfo:
     """What its version leaves of a subscription."""
     left_out: dict[str, Any] = {
         "supported": -1 if info.used < 3 else info.supported,
@@ -83,7 +83,7 @@ def heard_subscription(info: SubscriptionInfo) -> SubscriptionInfo:
     return replace(info, offset_sums=sums, **left_out)
 
 
-def heard_assignment(info: AssignmentInfo) -> AssignmentInfo:
+def kept_assignment(info: AssignmentInfo) -> AssignmentInfo:
     """What its version leaves of an assignment."""
     return replace(
         info,

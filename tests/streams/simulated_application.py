@@ -29,7 +29,7 @@ class SimulatedApplication:
     def names(self) -> list[str]:
         return sorted(self.consumers)
 
-    def crew(self) -> ClientStates:
+    def clients(self) -> ClientStates:
         """What the application would tell its leader."""
         number = {name: at for at, name in enumerate(self.names)}
         rows = sorted(

@@ -35,22 +35,24 @@ def info(process: bytes, sums: dict[TaskId, int] | None = None, **rest: Any) -> 
     return SubscriptionInfo(11, 11, process, offset_sums=sums or {}, **rest)
 
 
-def rows(crew: ClientStates) -> list[tuple[int, int, int, bool]]:
+def rows(clients: ClientStates) -> list[tuple[int, int, int, bool]]:
     return list(
         zip(
-            crew.process.tolist(),
-            crew.task.tolist(),
-            crew.lag.tolist(),
-            crew.is_running.tolist(),
+            clients.process.tolist(),
+            clients.task.tolist(),
+            clients.lag.tolist(),
+            clients.is_running.tolist(),
             strict=True,
         )
     )
 
 
-def prior(crew: ClientStates) -> list[tuple[int, int]]:
+def prior(clients: ClientStates) -> list[tuple[int, int]]:
     return [
         (int(process), int(task))
-        for process, task, was in zip(crew.process, crew.task, crew.previously_active, strict=True)
+        for process, task, was in zip(
+            clients.process, clients.task, clients.previously_active, strict=True
+        )
         if was
     ]
 
@@ -75,9 +77,14 @@ def test_what_a_process_lacks_of_a_task_follows_from_its_offsets() -> None:
         "a": ConsumerMetadata(info(A, {TaskId(1, 0): RUNNING, TaskId(1, 1): 45, TaskId(7, 7): 3})),
         "b": ConsumerMetadata(info(B, {TaskId(1, 0): OFFSET_UNKNOWN, TaskId(1, 1): 51})),
     }
-    crew = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 0, True), (0, 3, 5, False), (1, 2, 100, False), (1, 3, 50, False)]
-    assert crew.consumer_counts.tolist() == [1, 1]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [
+        (0, 2, 0, True),
+        (0, 3, 5, False),
+        (1, 2, 100, False),
+        (1, 3, 50, False),
+    ]
+    assert clients.consumer_counts.tolist() == [1, 1]
 
 
 def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts() -> None:
@@ -108,9 +115,9 @@ def test_who_owns_a_task_and_still_restores_it_has_what_it_says() -> None:
             owned_partitions=(TopicPartition("y", 1), TopicPartition("y", 0)),
         )
     }
-    crew = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 100, False), (0, 3, 47, False)]
-    assert prior(crew) == [(0, 2), (0, 3)]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [(0, 2, 100, False), (0, 3, 47, False)]
+    assert prior(clients) == [(0, 2), (0, 3)]
 
 
 def test_what_one_thread_restores_its_process_has_to_run() -> None:
@@ -120,9 +127,9 @@ def test_what_one_thread_restores_its_process_has_to_run() -> None:
         ),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 9, TaskId(1, 1): 5})),
     }
-    crew = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 91, False), (0, 3, 45, False)]
-    assert prior(crew) == [(0, 3)]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [(0, 2, 91, False), (0, 3, 45, False)]
+    assert prior(clients) == [(0, 3)]
 
 
 def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it() -> None:

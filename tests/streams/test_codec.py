@@ -28,7 +28,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.topics import TopicPartition
 from tests import profiles
-from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions
+from tests.streams.metadata import assignments, kept_assignment, kept_subscription, subscriptions
 
 VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
 BOTH = pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_subscription_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(subscriptions(version))
     def comes_back(info: SubscriptionInfo) -> None:
-        assert decode_subscription(encode_subscription(info)) == heard_subscription(info)
+        assert decode_subscription(encode_subscription(info)) == kept_subscription(info)
 
     comes_back()
 
@@ -58,7 +58,7 @@ def test_an_assignment_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(assignments(version))
     def comes_back(info: AssignmentInfo) -> None:
-        assert decode_assignment(encode_assignment(info)) == heard_assignment(info)
+        assert decode_assignment(encode_assignment(info)) == kept_assignment(info)
 
     comes_back()
 

@@ -23,7 +23,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
-from apportion.wire.records import consumer_protocol as words
+from apportion.wire.records import consumer_protocol
 from apportion.wire.records.consumer_serde import encode
 from tests.streams.metadata import assignments, subscriptions
 
@@ -35,16 +35,20 @@ def subscription_bytes(used: int = 11, supported: int = 11, **more: Any) -> byte
     """What a member sends when it joins."""
     info = SubscriptionInfo(used, supported if used > 2 else -1, **more)
     return encode(
-        words.ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info))
+        consumer_protocol.ConsumerProtocolSubscription(
+            topics=("t",), user_data=encode_subscription(info)
+        )
     )
 
 
 def assignment_bytes(partitions: Sequence[int] = (), used: int = 11, **more: Any) -> bytes:
     """What a member is sent, with these partitions of topic t."""
-    gives = (words.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),)
+    gives = (
+        consumer_protocol.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),
+    )
     info = AssignmentInfo(used, used if used > 2 else -1, **more)
     return encode(
-        words.ConsumerProtocolAssignment(
+        consumer_protocol.ConsumerProtocolAssignment(
             assigned_partitions=gives, user_data=encode_assignment(info)
         )
     )
@@ -86,8 +90,8 @@ def test_consumers_of_a_process_are_shown_as_one() -> None:
             assignment_bytes((1,), active=tasks((0, 1)), standby=copies((1, 4))),
         ),
     )
-    portrait = describe_group(members)
-    (process,) = portrait.processes
+    description = describe_group(members)
+    (process,) = description.processes
     assert [each.description.client_id for each in process.consumers] == ["a", "b"]
     assert process == DescribedProcess(
         ONE,
@@ -103,16 +107,16 @@ def test_consumers_of_a_process_are_shown_as_one() -> None:
         MetadataVersions(11, 11),
     )
     assert process.label == "00000000-0000-0000-0000-000000000001 (here:1)"
-    assert portrait == GroupDescription((process,), StandbyKind.STANDBY)
-    assert portrait.partitions == t(0, 1, 2)
+    assert description == GroupDescription((process,), StandbyKind.STANDBY)
+    assert description.partitions == t(0, 1, 2)
 
 
 def test_a_task_with_two_source_partitions_is_one_task() -> None:
     blob = encode(
-        words.ConsumerProtocolAssignment(
+        consumer_protocol.ConsumerProtocolAssignment(
             assigned_partitions=(
-                words.ConsumerProtocolTopicPartition(topic="u", partitions=(0,)),
-                words.ConsumerProtocolTopicPartition(topic="t", partitions=(0,)),
+                consumer_protocol.ConsumerProtocolTopicPartition(topic="u", partitions=(0,)),
+                consumer_protocol.ConsumerProtocolTopicPartition(topic="t", partitions=(0,)),
             ),
             user_data=encode_assignment(AssignmentInfo(11, 11, active=tasks((0, 0), (0, 0)))),
         )
@@ -122,17 +126,17 @@ def test_a_task_with_two_source_partitions_is_one_task() -> None:
 
 
 def test_of_versions_1_and_2_nothing_supported_is_known() -> None:
-    portrait = describe_group(
+    description = describe_group(
         [
             shown("a", subscription_bytes(1), assignment_bytes((0,), 1, active=tasks((0, 0)))),
             shown("b", subscription_bytes(2, process_id=ONE), assignment_bytes((), 2)),
         ]
     )
-    assert [process.versions for process in portrait.processes] == [
+    assert [process.versions for process in description.processes] == [
         MetadataVersions(1),
         MetadataVersions(2),
     ]
-    assert portrait.standby_kind is StandbyKind.EITHER
+    assert description.standby_kind is StandbyKind.EITHER
 
 
 def test_the_consumer_that_understands_least_speaks_for_its_process() -> None:
@@ -146,7 +150,7 @@ def test_the_consumer_that_understands_least_speaks_for_its_process() -> None:
 
 
 def test_of_a_member_from_the_future_the_versions_are_read() -> None:
-    portrait = describe_group(
+    description = describe_group(
         [
             shown(
                 "a", subscription_bytes(12, 13), assignment_bytes((0,), 12, active=tasks((0, 0)))
@@ -154,7 +158,7 @@ def test_of_a_member_from_the_future_the_versions_are_read() -> None:
             shown("b", subscription_bytes(process_id=ONE), assignment_bytes()),
         ]
     )
-    known, future = portrait.processes
+    known, future = description.processes
     assert (known.process_id, future.process_id, future.name, future.label) == (
         ONE,
         None,
@@ -166,7 +170,7 @@ def test_of_a_member_from_the_future_the_versions_are_read() -> None:
         {},
         (),
     )
-    assert portrait.standby_kind is StandbyKind.EITHER
+    assert description.standby_kind is StandbyKind.EITHER
 
 
 @pytest.mark.parametrize(
@@ -195,8 +199,8 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(
     whole = shown(
         "b", subscription_bytes(process_id=TWO), assignment_bytes((3,), active=tasks((0, 3)))
     )
-    portrait = describe_group([broken, whole])
-    consumers = {each.description.client_id: each for each in portrait.consumers}
+    description = describe_group([broken, whole])
+    consumers = {each.description.client_id: each for each in description.consumers}
     assert consumers["b"].active == {TaskId(0, 3): t(3)}
     assert (
         (len(consumers["a"].decode_errors) == 2)
@@ -206,7 +210,7 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
-def test_no_bytes_break_a_portrait(subscription: bytes, assignment: bytes) -> None:
+def test_no_bytes_break_a_description(subscription: bytes, assignment: bytes) -> None:
     (process,) = describe_group([shown("a", subscription, assignment)]).processes
     assert [each.description.client_id for each in process.consumers] == ["a"]
 
@@ -219,10 +223,10 @@ def test_no_bytes_break_a_portrait(subscription: bytes, assignment: bytes) -> No
 def test_whatever_can_be_said_is_shown(pair: tuple[SubscriptionInfo, AssignmentInfo]) -> None:
     subscription, assignment = pair
     encoded = encode(
-        words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription))
+        consumer_protocol.ConsumerProtocolSubscription(user_data=encode_subscription(subscription))
     )
     encoded_assignment = encode(
-        words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment))
+        consumer_protocol.ConsumerProtocolAssignment(user_data=encode_assignment(assignment))
     )
     (process,) = describe_group([shown("a", encoded, encoded_assignment)]).processes
     assert process.versions is not None
@@ -312,14 +316,14 @@ def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read() 
 
 
 def test_while_the_broker_tells_nothing_members_are_there_by_name() -> None:
-    portrait = describe_without_metadata(
+    description = describe_without_metadata(
         [shown("b", b"", assignment_bytes()), shown("a", b"", b"", "seat")]
     )
     assert [
-        (each.process_id, each.name, each.versions, each.active) for each in portrait.processes
+        (each.process_id, each.name, each.versions, each.active) for each in description.processes
     ] == [
         (None, "a-id", None, {}),
         (None, "b-id", None, {}),
     ]
-    assert [each.decode_errors for each in portrait.consumers] == [(), ()]
-    assert portrait.consumers[0].description.instance_id == "seat"
+    assert [each.decode_errors for each in description.consumers] == [(), ()]
+    assert description.consumers[0].description.instance_id == "seat"

@@ -51,11 +51,11 @@ def played(
     """
     for _ in range(random.randint(0, 6)):
         application.adopts(
-            TASK_ASSIGNORS[name](application.tasks, application.crew(), policy),
+            TASK_ASSIGNORS[name](application.tasks, application.clients(), policy),
             forgets=random.random() < 0.7,
         )
         changed(application, random)
-    return TASK_ASSIGNORS[name](application.tasks, application.crew(), policy)
+    return TASK_ASSIGNORS[name](application.tasks, application.clients(), policy)
 
 
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
@@ -93,11 +93,11 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(
 ) -> None:
     application = any_company(random)
     played(application, policy, random, name)
-    crew = application.crew()
-    before = [np.copy(each) for each in (*application.tasks, *crew[:1], *crew[2:])]
-    first = TASK_ASSIGNORS[name](application.tasks, crew, policy)
-    assert same(first, TASK_ASSIGNORS[name](application.tasks, application.crew(), policy))
-    pairs: Any = zip(before, (*application.tasks, *crew[:1], *crew[2:]), strict=True)
+    clients = application.clients()
+    before = [np.copy(each) for each in (*application.tasks, *clients[:1], *clients[2:])]
+    first = TASK_ASSIGNORS[name](application.tasks, clients, policy)
+    assert same(first, TASK_ASSIGNORS[name](application.tasks, application.clients(), policy))
+    pairs: Any = zip(before, (*application.tasks, *clients[:1], *clients[2:]), strict=True)
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
@@ -114,7 +114,7 @@ def test_it_comes_to_rest_and_then_never_changes_again(
     rounds = 0
     while shares.needs_probing_rebalance:
         application.adopts(shares, forgets=forgets)
-        shares = high_availability(application.tasks, application.crew(), policy)
+        shares = high_availability(application.tasks, application.clients(), policy)
         rounds += 1
         assert (
             rounds <= len(application.tasks.end_offset_sum) * (policy.num_standby_replicas + 1) + 1
@@ -122,7 +122,7 @@ def test_it_comes_to_rest_and_then_never_changes_again(
     assert not len(shares.warmup)
     for _ in range(2):
         application.adopts(shares, forgets=forgets)
-        again = high_availability(application.tasks, application.crew(), policy)
+        again = high_availability(application.tasks, application.clients(), policy)
         assert same(shares, again)
 
 
@@ -135,7 +135,7 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
     shares = played(application, policy, random)
     while shares.needs_probing_rebalance:
         application.adopts(shares)
-        shares = high_availability(application.tasks, application.crew(), policy)
+        shares = high_availability(application.tasks, application.clients(), policy)
     consumers = np.array([application.consumers[name] for name in application.names])
     stateful = application.tasks.stateful
     runs = np.bincount(shares.active[stateful], minlength=len(consumers))
@@ -158,12 +158,14 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
 ) -> None:
     application = any_company(random)
     shares = played(application, policy, random)
-    crew = application.crew()
-    near = crew.lag <= policy.acceptable_recovery_lag
-    could = np.bincount(crew.task[near], minlength=len(shares.active)) > 0
+    clients = application.clients()
+    near = clients.lag <= policy.acceptable_recovery_lag
+    could = np.bincount(clients.task[near], minlength=len(shares.active)) > 0
     caught_up = {
         (task, process)
-        for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)
+        for task, process in zip(
+            clients.task[near].tolist(), clients.process[near].tolist(), strict=True
+        )
     }
     for task in np.flatnonzero(application.tasks.stateful & could).tolist():
         assert (task, int(shares.active[task])) in caught_up
@@ -174,24 +176,25 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
 def test_fallback_takes_nothing_from_who_runs_it(random: Random, policy: AssignmentConfigs) -> None:
     application = any_company(random)
     played(application, policy, random)
-    crew = application.crew()
-    shares = TASK_ASSIGNORS["fallback"](application.tasks, crew, policy)
+    clients = application.clients()
+    shares = TASK_ASSIGNORS["fallback"](application.tasks, clients, policy)
     assert shares.needs_probing_rebalance
     assert (
-        shares.active[crew.task[crew.is_running]].tolist() == crew.process[crew.is_running].tolist()
+        shares.active[clients.task[clients.is_running]].tolist()
+        == clients.process[clients.is_running].tolist()
     )
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs() -> None:
     application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=0, max_warmup_replicas=1)
-    first = high_availability(application.tasks, application.crew(), policy)
+    first = high_availability(application.tasks, application.clients(), policy)
     assert first.active.tolist() == [0, 1, 0, 1, 0, 1]
     application.adopts(first)
     application.consumers["c"] = 1
     seen = []
     while (
-        shares := high_availability(application.tasks, application.crew(), policy)
+        shares := high_availability(application.tasks, application.clients(), policy)
     ).needs_probing_rebalance:
         seen.append((shares.active.tolist(), shares.warmup.tolist()))
         application.adopts(shares)
@@ -202,9 +205,9 @@ def test_one_that_joins_warms_up_within_the_limit_and_then_runs() -> None:
 def test_a_standby_that_is_caught_up_takes_over_at_once() -> None:
     application = SimulatedApplication(tasks_of((4, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
-    application.adopts(high_availability(application.tasks, application.crew(), policy))
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
     application.leaves("a")
-    shares = high_availability(application.tasks, application.crew(), policy)
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert same(
         shares,
         TaskAssignment(
@@ -216,11 +219,11 @@ def test_a_standby_that_is_caught_up_takes_over_at_once() -> None:
 def test_small_changelogs_move_without_a_warm_up() -> None:
     application = SimulatedApplication(tasks_of((4, True)), {"a": 1})
     application.adopts(
-        high_availability(application.tasks, application.crew(), AssignmentConfigs())
+        high_availability(application.tasks, application.clients(), AssignmentConfigs())
     )
     application.consumers["b"] = 1
     shares = high_availability(
-        application.tasks, application.crew(), AssignmentConfigs(acceptable_recovery_lag=ALL)
+        application.tasks, application.clients(), AssignmentConfigs(acceptable_recovery_lag=ALL)
     )
     assert (shares.active.tolist(), shares.needs_probing_rebalance) == ([1, 1, 0, 0], False)
 
@@ -228,9 +231,9 @@ def test_small_changelogs_move_without_a_warm_up() -> None:
 def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -> None:
     application = SimulatedApplication(tasks_of((2, True)), {"a": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
-    application.adopts(high_availability(application.tasks, application.crew(), policy))
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
     application.consumers["b"] = 1
-    shares = high_availability(application.tasks, application.crew(), policy)
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert (
         shares.active.tolist(),
         shares.standby.tolist(),
@@ -243,7 +246,7 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -
         True,
     )
     application.adopts(shares)
-    shares = high_availability(application.tasks, application.crew(), policy)
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert (shares.active.tolist(), shares.standby.tolist(), shares.needs_probing_rebalance) == (
         [1, 0],
         [[0, 0], [1, 1]],
@@ -254,11 +257,11 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -
 def test_a_standby_that_moves_counts_among_the_warm_ups() -> None:
     application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
-    application.adopts(high_availability(application.tasks, application.crew(), policy))
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
     application.consumers["c"] = 1
     seen = 0
     while (
-        shares := high_availability(application.tasks, application.crew(), policy)
+        shares := high_availability(application.tasks, application.clients(), policy)
     ).needs_probing_rebalance:
         assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6
         assert len(shares.warmup) == 1
@@ -275,7 +278,7 @@ def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_
     application = SimulatedApplication(tasks_of((2, True)), {"a": 1, "b": 1})
     application.lag = {("a", 0): 30_000, ("a", 1): 20_000}
     shares = high_availability(
-        application.tasks, application.crew(), AssignmentConfigs(max_warmup_replicas=1)
+        application.tasks, application.clients(), AssignmentConfigs(max_warmup_replicas=1)
     )
     assert same(
         shares,
@@ -295,13 +298,13 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
     }
     application = SimulatedApplication(tasks_of((8, True)), dict.fromkeys(tag_values, 1), tags)
     policy = AssignmentConfigs(num_standby_replicas=1, rack_aware_tags=("zone", "cluster"))
-    shares = high_availability(application.tasks, application.crew(), policy)
+    shares = high_availability(application.tasks, application.clients(), policy)
     opposite = {0: 3, 3: 0, 1: 2, 2: 1}
     assert sorted((task, process) for process, task in shares.standby.tolist()) == [
         (task, opposite[owner]) for task, owner in enumerate(shares.active.tolist())
     ]
     only_zone = high_availability(
-        application.tasks, application.crew(), policy._replace(num_standby_replicas=2)
+        application.tasks, application.clients(), policy._replace(num_standby_replicas=2)
     )
     for task in range(8):
         have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
@@ -310,16 +313,16 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
 
 def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
     application = SimulatedApplication(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
-    shares = high_availability(application.tasks, application.crew(), AssignmentConfigs())
+    shares = high_availability(application.tasks, application.clients(), AssignmentConfigs())
     assert np.bincount(shares.active).tolist() == [4, 4]
     application = SimulatedApplication(tasks_of((6, False)), {"a": 1, "b": 1})
     application.adopts(
-        high_availability(application.tasks, application.crew(), AssignmentConfigs())
+        high_availability(application.tasks, application.clients(), AssignmentConfigs())
     )
     application.consumers["c"] = 1
     before, after = (
-        application.crew(),
-        high_availability(application.tasks, application.crew(), AssignmentConfigs()),
+        application.clients(),
+        high_availability(application.tasks, application.clients(), AssignmentConfigs()),
     )
     stayed = after.active[before.task] == before.process
     assert (
@@ -332,10 +335,10 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them() -> None:
     application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
-    first = TASK_ASSIGNORS["sticky"](application.tasks, application.crew(), policy)
+    first = TASK_ASSIGNORS["sticky"](application.tasks, application.clients(), policy)
     application.adopts(first, lag=ALL - 1)
     application.leaves("c")
-    shares = TASK_ASSIGNORS["sticky"](application.tasks, application.crew(), policy)
+    shares = TASK_ASSIGNORS["sticky"](application.tasks, application.clients(), policy)
     kept = [task for task in range(6) if first.active[task] < 2]
     assert shares.active[kept].tolist() == first.active[kept].tolist()
     stood_by = {task: process for process, task in first.standby.tolist()}

@@ -12,11 +12,11 @@ NUMBERS = itertools.count(1)
 
 
 class GroupUnderTest:
-    """Where members play; `resident` is the JVM of the producers, `sent` what was produced by
+    """A topic and its group; `shared_jvm` is the JVM of the producers, `sent` what was produced by
     `produce`.
     """
 
-    def __init__(self, bootstrap: str, resident: Jvm, partitions: int) -> None:
+    def __init__(self, bootstrap: str, shared_jvm: Jvm, partitions: int) -> None:
         number = next(NUMBERS)
         self.topic, self.group = f"t{number}", f"g{number}"
         self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
@@ -27,7 +27,7 @@ class GroupUnderTest:
         )
         self.admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result(20)
         self.sent: list[tuple[str, int, int]] = []
-        self._bootstrap, self._resident = bootstrap, resident
+        self._bootstrap, self._shared_jvm = bootstrap, shared_jvm
 
     def join(self, jvm: Jvm, name: str, config: dict[str, int | str]) -> Actor:
         """A member of the group in `jvm`."""
@@ -36,20 +36,20 @@ class GroupUnderTest:
     def produce(self, count: int) -> None:
         """Java's producer has sent so many records more."""
         name = f"{self.group} writer {len(self.sent)}"
-        writer = self._resident.produce(name, self._bootstrap, self.topic, count)
+        writer = self._shared_jvm.produce(name, self._bootstrap, self.topic, count)
         until(lambda: writer.events_of("closed"), "the producer is done")
         assert len(writer.records) == count
         self.sent += writer.records
 
     def flow(self, pause_ms: int) -> Actor:
         """A producer that goes on until it is told to leave; then it has `records`."""
-        return self._resident.produce(
+        return self._shared_jvm.produce(
             f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms
         )
 
     def remove(self, instance: str) -> None:
         """Java's admin has taken the static member out of the group."""
-        admin = self._resident.remove(
+        admin = self._shared_jvm.remove(
             f"{self.group} remover of {instance}", self._bootstrap, self.group, instance
         )
         until(lambda: admin.events_of("closed"), f"{instance} is removed")

@@ -144,7 +144,7 @@ class ClassicClients:
         if answer != "closed" and answer["code"] in REFUSED:
             self.gone[letter] = answer["code"]
             del self.clients[letter]
-            self.side.beliefs.pop((self.group, letter), None)
+            self.side.views.pop((self.group, letter), None)
         elif answer == "closed" or answer["code"] in GONE:
             client.phase, client.owned, client.label = Phase.OUT, frozenset(), ""
         elif answer["code"] == 79:
@@ -196,7 +196,7 @@ class ClassicClients:
             "is quiet": not moved,
             "gone": self.gone,
             "generations": {client.letter: client.generation for client in self.clients.values()},
-            "epochs": {letter: belief.epoch for letter, belief in self.moderns().items()},
+            "epochs": {letter: view.epoch for letter, view in self.moderns().items()},
             "sizes": tuple(sorted(len(partitions) for partitions in self.shared().values())),
             "owned": len(after),
             "owned twice": len(after)
@@ -228,31 +228,31 @@ class ClassicClients:
                 elif code:
                     self.gone[client.letter] = code
                     del self.clients[client.letter]
-                    self.side.beliefs.pop((self.group, client.letter), None)
-        for letter, belief in self.moderns().items():
-            was = (belief.epoch, belief.assigned, belief.owned)
+                    self.side.views.pop((self.group, client.letter), None)
+        for letter, view in self.moderns().items():
+            was = (view.epoch, view.assigned, view.owned)
             answer = self.side.play(
-                Beat(self.group, letter, belief.epoch, owned=TOLD, instance=belief.instance)
+                Beat(self.group, letter, view.epoch, owned=TOLD, instance=view.instance)
             )
             if answer["code"]:
                 self.gone[letter] = answer["code"]
-                del self.side.beliefs[self.group, letter]
-            moved = moved or was != (belief.epoch, belief.assigned, belief.owned)
+                del self.side.views[self.group, letter]
+            moved = moved or was != (view.epoch, view.assigned, view.owned)
         self.listen()
         return moved
 
     def moderns(self) -> dict[str, Any]:
-        """What members of the consumer protocol believe, by letter."""
+        """The views of members of the consumer protocol, by letter."""
         return {
-            letter: belief
-            for (group, letter), belief in sorted(self.side.beliefs.items())
-            if group == self.group and letter not in self.clients and belief.epoch > 0
+            letter: view
+            for (group, letter), view in sorted(self.side.views.items())
+            if group == self.group and letter not in self.clients and view.epoch > 0
         }
 
     def shared(self) -> dict[str, frozenset[TopicIndex]]:
         """What each member owns."""
         return {each.letter: each.owned for each in self.clients.values()} | {
-            letter: belief.owned for letter, belief in self.moderns().items()
+            letter: view.owned for letter, view in self.moderns().items()
         }
 
     def owners(self) -> dict[TopicIndex, str]:
@@ -271,11 +271,8 @@ def arrive(side: Side, step: Arrive) -> Plain:
         step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version
     )
     crowd.clients[step.member] = client
-    if (
-        step.member_id
-        and (belief := side.beliefs.pop((step.group, step.member_id), None)) is not None
-    ):
-        client.first_id, client.owned = belief.member_id, belief.owned
+    if step.member_id and (view := side.views.pop((step.group, step.member_id), None)) is not None:
+        client.first_id, client.owned = view.member_id, view.owned
     return "here"
 
 

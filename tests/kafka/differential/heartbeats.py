@@ -40,7 +40,7 @@ def join(author: Author) -> Step | None:
 def joining(author: Author, letter: str, instance: str | None, version: int) -> Beat:
     """The heartbeat that joins, with everything that it must say."""
     rng = author.rng
-    belief = author.side.beliefs.get((author.group, letter))
+    view = author.side.views.get((author.group, letter))
     return Beat(
         author.group,
         letter,
@@ -52,7 +52,7 @@ def joining(author: Author, letter: str, instance: str | None, version: int) -> 
         rebalance_ms=FOREVER_MS,
         instance=instance,
         rack="r1" if rng.random() < 0.1 else None,
-        member_id=letter if belief is None else None,
+        member_id=letter if view is None else None,
     )
 
 
@@ -62,7 +62,7 @@ def beating(author: Author, **fields: object) -> Beat | None:
     if actor is None:
         return None
     fields = {
-        "epoch": author.belief(actor).epoch,
+        "epoch": author.view(actor).epoch,
         "instance": actor.instance,
         "version": actor.version,
     } | fields
@@ -162,7 +162,7 @@ def bad_epoch(author: Author) -> Step | None:
     actor = author.member()
     if actor is None:
         return None
-    now = author.belief(actor).epoch
+    now = author.view(actor).epoch
     epoch = author.rng.choice(
         (now + 1, now + 7, max(now - 1, 1), max(now - 1, 1), max(now - 2, 1), -2, -3, 2**31 - 1)
     )

@@ -23,7 +23,7 @@ from tests.kafka.differential.steps import Beat, Describe, Step
 
 if TYPE_CHECKING:
     from tests.kafka.differential.plain_values import Plain
-    from tests.kafka.differential.side import Belief, Side
+    from tests.kafka.differential.side import MemberView, Side
 
 
 CLASSIC, MODERN = "abcde", "mnopq"
@@ -164,7 +164,7 @@ class MixedAuthor:
             else []
         )
 
-    def moderns(self) -> dict[str, Belief]:
+    def moderns(self) -> dict[str, MemberView]:
         """The members of the consumer protocol, by letter."""
         crowd = self.crowd() or ClassicClients(self.side, self.group)
         return crowd.moderns()

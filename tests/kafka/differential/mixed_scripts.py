@@ -90,7 +90,7 @@ def take_classic_place(author: MixedAuthor) -> Step | None:
 
 def take_modern_place(author: MixedAuthor) -> Step | None:
     """A classic client takes the place of a static member of the consumer protocol."""
-    static = [belief.instance for belief in author.moderns().values() if belief.instance]
+    static = [view.instance for view in author.moderns().values() if view.instance]
     return arrive(author, instance=author.rng.choice(static), version=9) if static else None
 
 
@@ -143,7 +143,7 @@ def knock(author: MixedAuthor) -> Step | None:
 
 
 def probed(author: MixedAuthor) -> Client | None:
-    """A classic member that believes in its generation."""
+    """A classic member that takes its generation for the current one."""
     clients = [client for client in author.clients() if client.phase is Phase.STABLE]
     return author.rng.choice(clients) if clients else None
 

@@ -43,8 +43,8 @@ def commit(author: Author) -> Step | None:
     actor = author.member()
     if actor is None:
         return None
-    belief = author.belief(actor)
-    held = sorted(belief.assigned)
+    view = author.view(actor)
+    held = sorted(view.assigned)
     chosen = (
         rng.sample(held, min(len(held), 3))
         if held and rng.random() < 0.7
@@ -52,12 +52,12 @@ def commit(author: Author) -> Step | None:
     )
     epoch = rng.choice(
         (
-            belief.epoch,
-            belief.epoch,
-            belief.epoch,
-            belief.epoch - 1,
-            belief.epoch - 1,
-            belief.epoch + 1,
+            view.epoch,
+            view.epoch,
+            view.epoch,
+            view.epoch - 1,
+            view.epoch - 1,
+            view.epoch + 1,
             -1,
         )
     )
@@ -106,7 +106,7 @@ def fetch(author: Author) -> Step | None:
     if version >= 9 and rng.random() < 0.6:
         actor = author.member()
         letter = rng.choice((actor.letter if actor else "ghost", "ghost", "", None))
-        now = author.belief(actor).epoch if actor else 1
+        now = author.view(actor).epoch if actor else 1
         epoch = rng.choice((now, now, now - 1, now + 1, -1))
     wanted = None
     if version < 2 or rng.random() < 0.6:

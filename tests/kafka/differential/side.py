@@ -1,8 +1,8 @@
 """One broker of the differential test: it makes steps requests, and answers plain values in which
 the broker's ids are names.
 
-It keeps what each member believes: its id, its epoch, what it was told last and what it has
-adopted. Nothing is judged here.
+It keeps each member's view: its id, its epoch, its last assignment and what it has adopted. Nothing
+is judged here.
 """
 
 import time
@@ -31,8 +31,8 @@ STRANGE_ID = b"no topic at all!"
 
 
 @dataclass(slots=True)
-class Belief:
-    """What a member of this broker believes."""
+class MemberView:
+    """What a member of this broker knows of its membership."""
 
     member_id: str
     epoch: int = 0
@@ -49,7 +49,7 @@ class Side:
     bootstrap: str
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
-    beliefs: dict[tuple[str, str], Belief] = field(default_factory=dict)
+    views: dict[tuple[str, str], MemberView] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     """The ids of classic members by their labels."""
     labels: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Side:
     def begin(self) -> None:
         """No member is known: a new script starts."""
         self.hang_up()
-        self.beliefs, self.ids, self.labels, self.crowds = {}, {}, {}, {}
+        self.views, self.ids, self.labels, self.crowds = {}, {}, {}, {}
         self._posted, self._came = {}, {}
 
     def hang_up(self) -> None:
@@ -125,8 +125,8 @@ class Side:
             return self.labels[member_id]
         if member_id is not None and classic_side.MADE.fullmatch(member_id):
             return f"{member_id[: -classic_side.UUID_LETTERS]}?"  # nobody was told it before
-        for (_, letter), belief in self.beliefs.items():
-            if belief.member_id and belief.member_id == member_id:
+        for (_, letter), view in self.views.items():
+            if view.member_id and view.member_id == member_id:
                 return letter
         return member_id
 
@@ -146,7 +146,7 @@ class Side:
         if member_id not in self.labels:
             label = f"{letter}{1 + sum(1 for known in self.ids if known.startswith(letter))}"
             self.ids[label], self.labels[member_id] = member_id, label
-        self.beliefs[group, letter] = Belief(member_id, generation)
+        self.views[group, letter] = MemberView(member_id, generation)
 
     def post(self, step: Any, request: Any, version: int) -> None:
         """The step's request is on its member's own connection."""
@@ -206,18 +206,18 @@ class Side:
             self.partitions.pop(topic, None)
 
 
-def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
+def _owned(side: Side, step: steps.Beat, view: MemberView) -> Any:
     """The partitions that the member says it owns."""
     if step.owned is None:
         return None
     partitions = {
-        steps.TOLD: belief.assigned,
-        steps.HELD: belief.owned,
-        steps.PART: frozenset(sorted(belief.assigned)[1:]),
+        steps.TOLD: view.assigned,
+        steps.HELD: view.owned,
+        steps.PART: frozenset(sorted(view.assigned)[1:]),
         steps.EMPTY: frozenset(),
-        steps.GREEDY: belief.assigned | _of_others(side, step),
-        steps.TWICE: belief.assigned,
-        steps.STRANGE: belief.assigned | {(steps.NOWHERE, 0)},
+        steps.GREEDY: view.assigned | _of_others(side, step),
+        steps.TWICE: view.assigned,
+        steps.STRANGE: view.assigned | {(steps.NOWHERE, 0)},
     }[step.owned]
     times = 2 if step.owned == steps.TWICE else 1
     return times * tuple(
@@ -231,29 +231,29 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
 def _of_others(side: Side, step: steps.Beat) -> frozenset[TopicIndex]:
     held = sorted(
         partition
-        for (group, letter), belief in side.beliefs.items()
+        for (group, letter), view in side.views.items()
         if group == step.group and letter != step.member
-        for partition in belief.assigned
+        for partition in view.assigned
     )
     return frozenset(held[:1])
 
 
-def _first_belief(side: Side, step: steps.Beat) -> Belief:
-    """What a new member believes: nothing, or what the classic client did that goes on under its
+def _first_view(side: Side, step: steps.Beat) -> MemberView:
+    """The view of a new member: empty, or that of the classic client that goes on under its
     own id.
     """
     clients = side.crowds[step.group].clients.values() if step.group in side.crowds else ()
     owned = next(
         (client.owned for client in clients if client.label == step.member_id), frozenset()
     )
-    return Belief(side.ids.get(step.member_id or "", step.member), assigned=owned, owned=owned)
+    return MemberView(side.ids.get(step.member_id or "", step.member), assigned=owned, owned=owned)
 
 
 def _beat(side: Side, step: steps.Beat) -> Plain:
     key = (step.group, step.member)
-    belief = side.beliefs.get(key) or _first_belief(side, step)
+    view = side.views.get(key) or _first_view(side, step)
     member_id = (
-        belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
+        view.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
     )
     answer = side.call(
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
@@ -266,7 +266,7 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
             subscribed_topic_names=step.topics,
             subscribed_topic_regex=step.regex,
             server_assignor=step.assignor,
-            topic_partitions=_owned(side, step, belief),
+            topic_partitions=_owned(side, step, view),
         ),
         step.version,
     )
@@ -277,13 +277,13 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
     )
     if answer.error_code == 0:
         if step.epoch == 0:
-            belief = Belief(member_id if member_id else answer.member_id, instance=step.instance)
-        belief.epoch = answer.member_epoch
+            view = MemberView(member_id if member_id else answer.member_id, instance=step.instance)
+        view.epoch = answer.member_epoch
         if step.owned in (steps.TOLD, steps.TWICE):
-            belief.owned = belief.assigned
+            view.owned = view.assigned
         if assignment is not None:
-            belief.assigned = assignment
-        side.beliefs[key] = belief
+            view.assigned = assignment
+        side.views[key] = view
     return {
         "code": answer.error_code,
         "has message": answer.error_message is not None,
@@ -306,7 +306,7 @@ def _describe(side: Side, step: steps.Describe) -> Plain:
 def _list(side: Side, step: steps.ListGroups) -> Plain:
     request = list_groups.ListGroupsRequest(states_filter=step.states, types_filter=step.types)
     answer = side.call(request, step.version)
-    ours = {group for group, _ in side.beliefs if not group.startswith(steps.LONELY)}
+    ours = {group for group, _ in side.views if not group.startswith(steps.LONELY)}
     groups = {
         group.group_id: (group.protocol_type, group.group_state, group.group_type)
         for group in answer.groups
@@ -326,38 +326,38 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
     """
     members = sorted(
         letter
-        for group, letter in side.beliefs
-        if group == step.group and side.beliefs[group, letter].epoch > 0
+        for group, letter in side.views
+        if group == step.group and side.views[group, letter].epoch > 0
     )
     before = {
         partition: letter
         for letter in members
-        for partition in side.beliefs[step.group, letter].owned
+        for partition in side.views[step.group, letter].owned
     }
     for _ in range(50):
         is_quiet = True
         for letter in members:
-            belief = side.beliefs[step.group, letter]
-            was = (belief.epoch, belief.assigned, belief.owned)
+            view = side.views[step.group, letter]
+            was = (view.epoch, view.assigned, view.owned)
             answer = _beat(
                 side,
                 steps.Beat(
-                    step.group, letter, belief.epoch, owned=steps.TOLD, instance=belief.instance
+                    step.group, letter, view.epoch, owned=steps.TOLD, instance=view.instance
                 ),
             )
             if answer["code"]:
                 return {"stopped by": letter, "code": answer["code"]}
-            is_quiet = is_quiet and was == (belief.epoch, belief.assigned, belief.owned)
+            is_quiet = is_quiet and was == (view.epoch, view.assigned, view.owned)
         if is_quiet:
             break
     after = {
         partition: letter
         for letter in members
-        for partition in side.beliefs[step.group, letter].owned
+        for partition in side.views[step.group, letter].owned
     }
     return {
-        "epochs": {letter: side.beliefs[step.group, letter].epoch for letter in members},
-        "sizes": tuple(sorted(len(side.beliefs[step.group, letter].owned) for letter in members)),
+        "epochs": {letter: side.views[step.group, letter].epoch for letter in members},
+        "sizes": tuple(sorted(len(side.views[step.group, letter].owned) for letter in members)),
         "owned": tuple(sorted(after)),
         "moved": sum(
             1 for partition, letter in before.items() if after.get(partition, letter) != letter

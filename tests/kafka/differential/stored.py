@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def _member_id(side: Side, group: str, letter: str | None) -> str | None:
-    belief = side.beliefs.get((group, letter or ""))
-    return letter if belief is None else belief.member_id
+    view = side.views.get((group, letter or ""))
+    return letter if view is None else view.member_id
 
 
 def commit(side: Side, step: steps.Commit) -> Plain:

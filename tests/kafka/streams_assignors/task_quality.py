@@ -42,7 +42,7 @@ def rest(
     moved = restored = 0
     while not given or given[-1].needs_probing_rebalance:
         assert len(given) < 500, "it does not come to rest"
-        given.append(ask(application.tasks, application.crew(), policy))
+        given.append(ask(application.tasks, application.clients(), policy))
         before, had = list(application.runs), sorted(application.lag)
         application.adopts(given[-1])
         stateful = application.tasks.stateful
